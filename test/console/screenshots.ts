@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { waitFor } from '@firebreak/testkit'
+import { Redis } from 'ioredis'
 import type { Page } from 'playwright-core'
 import { type AnimationFrame, animatedWebp } from './animated-webp.ts'
 import { pageNames, startBrowser } from './browser.ts'
@@ -32,7 +33,12 @@ try {
   if (only === undefined || only.includes('animation')) await animation(page, studio)
   for (const theme of ['light', 'dark'] as const) {
     await useTheme(page, theme)
-    for (const name of pageNames) await picture(page, studio, `${name}-${theme}`, `#/${name}`)
+    for (const name of pageNames) {
+      // What was before the hub began is an empty field: these two show what there is.
+      const isOfPast = name === 'heat' || name === 'timeline'
+      const period = isOfPast ? `?from=${started}&to=${Date.now()}` : ''
+      await picture(page, studio, `${name}-${theme}`, `#/${name}${period}`)
+    }
     const keyPage = '#/key/main/product%253A101'
     await picture(page, studio, `key-${theme}`, keyPage, 'button:text-is("Limit")')
     await picture(page, studio, `rule-${theme}`, '#/rules?edit=feed')
@@ -64,9 +70,25 @@ async function prepare(): Promise<void> {
   await busy.api('PUT', '/v1/rules/by-load', { prefix: 'feed:', threshold: 'auto', mode: 'shadow' })
   const opening = { redisClusterId: 'main', keys: ['product:100..120'], cron: '58 9 * * fri', forMs: 1_800_000 }
   await busy.api('POST', '/v1/prewarm', { ...opening, timeZone: 'Asia/Shanghai' })
+  await addBigKeys()
   await busy.api('POST', '/v1/finders', { kind: 'big', redisClusterId: 'main' })
   for (const order of ['order-901', 'order-902']) await busy.shop.bury(order)
   busy.burst('product:101', 400)
+}
+
+/** What a search for big keys is to find, under several prefixes. */
+async function addBigKeys(): Promise<void> {
+  const redis = new Redis(busy.server.port)
+  const text = (length: number) => 'x'.repeat(length)
+  const line = redis.pipeline()
+  for (let item = 0; item < 9000; item++) line.rpush('feed:home', `post ${item} ${text(60)}`)
+  for (let field = 0; field < 6000; field++) line.hset('user:index', `user-${field}`, text(50))
+  for (let member = 0; member < 7000; member++) line.zadd('board:week', member, `player-${member}`)
+  for (let member = 0; member < 5500; member++) line.sadd('followers:star', `follower-${member}`)
+  for (let page = 0; page < 6; page++) line.set(`page:rendered:${page}`, text(160_000 - page * 20_000))
+  line.set('report:2026-11', text(420_000))
+  await line.exec()
+  redis.disconnect()
 }
 
 /** A key that nobody knows takes the load within seconds, and is answered from memory. */
@@ -96,7 +118,10 @@ async function picture(page: Page, studio: Page, name: string, address: string, 
   if (only !== undefined && !only.some((one) => name.startsWith(one))) return
   await page.evaluate(`location.hash = ${JSON.stringify(address)}`)
   await page.locator('main .empty', { hasText: 'Loading …' }).first().waitFor({ state: 'detached' })
-  if (press !== undefined) await page.locator(press).first().click()
+  if (press !== undefined) {
+    await page.locator(press).first().click()
+    await page.locator('.preview-text', { hasText: 'In the last' }).waitFor()
+  }
   // Charts and live figures of a second.
   await page.waitForTimeout(1500)
   const png = await page.screenshot({ scale: 'css', timeout: 180_000 })

@@ -59,6 +59,7 @@ export type {
   TrafficPoint,
   WatcherView,
 } from './api/hub-api.ts'
+export { allReads, readsOfRedis, savedReads } from './api/traffic-sums.ts'
 export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { asListener } from './errors/as-listener.ts'
 export { didYouMean } from './errors/did-you-mean.ts'

@@ -286,9 +286,20 @@ export class HubCore {
 
   /** What users see. */
   views(): HubViews {
-    const { store, keys, fleet, collector, delivery, desk: alarms, options } = this
+    const { store, keys, fleet, collector, delivery, desk: alarms, history, options } = this
     const { hubId, runtime, nodeOfSlot } = options
-    return new HubViews({ hubId, nodeOfSlot, clock: runtime.clock, store, keys, fleet, collector, delivery, alarms })
+    return new HubViews({
+      hubId,
+      nodeOfSlot,
+      clock: runtime.clock,
+      store,
+      keys,
+      fleet,
+      collector,
+      delivery,
+      alarms,
+      history,
+    })
   }
 
   rules(): { readonly rules: readonly Rule[]; readonly version: number } {

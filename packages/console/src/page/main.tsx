@@ -1,7 +1,9 @@
 import './format/known-language.ts'
 import { Component, render } from 'preact'
+import { guardDrafts } from './data/drafts.ts'
 import { connectLive } from './data/live.ts'
 import { listenToKeyboard } from './shell/keyboard.ts'
+import { loadMorePages } from './shell/pages.ts'
 import { Shell } from './shell/shell.tsx'
 import { applyTheme } from './shell/theme.ts'
 import { initialLanguage, setLanguage } from './text/text.ts'
@@ -13,6 +15,8 @@ delete Component.prototype.shouldComponentUpdate
 
 applyTheme()
 listenToKeyboard()
+guardDrafts()
 await setLanguage(initialLanguage())
 connectLive()
 render(<Shell />, document.getElementById('page')!)
+void loadMorePages()

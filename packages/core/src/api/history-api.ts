@@ -13,7 +13,7 @@ export interface HistoryAmounts {
   readonly accesses: number
   readonly writes: number
   readonly bytes: number
-  /** Reads that a strategy kept away from Redis. */
+  /** Reads that never reached Redis: answered from memory, or refused by a limit. */
   readonly saved: number
 }
 
@@ -68,7 +68,7 @@ export interface HistoryView {
   readonly totals: HistoryAmounts
   /** Accesses per second by who answered, one for each point. */
   readonly traffic: readonly TrafficPoint[]
-  /** The newest matching events of the period, at most `limit`. */
+  /** The newest matching events of the period, at most `limit`; with `marks`, the most telling ones spread over all of it. */
   readonly events: readonly HistoryEvent[]
   /** The start of what is kept at this resolution; null if nothing is. */
   readonly recordedFrom: number | null
@@ -85,6 +85,8 @@ export interface HeatMapView {
   readonly rows: readonly { readonly name: string; readonly redisClusterId: string; readonly accesses: number }[]
   /** Accesses per second: a list for each row, with one value for each column. */
   readonly cells: readonly (readonly number[])[]
+  /** The start of what is kept at this resolution, null if nothing is; absent from hubs of earlier versions. */
+  readonly recordedFrom?: number | null
   /** The largest cell. */
   readonly max: number
 }
@@ -104,7 +106,7 @@ export interface HotEpisode {
   readonly detectedAt: number
   /** When the table was sent to the sensors; null if none was connected, or it is not known. */
   readonly deliveredAt: number | null
-  /** When a sensor reported the first read answered by a strategy. */
+  /** When a sensor first reported that it carries the strategy out. */
   readonly handledAt: number | null
   /** When it stopped being hot; null while it still is. */
   readonly cooledAt: number | null
@@ -126,6 +128,16 @@ export interface EpisodesView {
   readonly pages: number
   /** What users did in the period, newest first, at most `limit`. */
   readonly changes: readonly AuditEntry[]
+  /** A page of single events, newest first, with the same filter; this and what follows is absent from hubs of earlier versions. */
+  readonly events?: readonly HistoryEvent[]
+  readonly eventTotal?: number
+  readonly eventPages?: number
+  /** How many keys were hot at each of the points that were asked for; point i starts at `from + i * resolutionMs`. */
+  readonly hotKeys?: readonly number[]
+  readonly resolutionMs?: number
+  /** What is not known of the period: episodes that were not kept, and when the kept events begin. */
+  readonly leftOut?: number
+  readonly eventsFrom?: number | null
   /** Medians over all pages; null if nothing is known. */
   readonly deliveredMs: number | null
   readonly handledMs: number | null
@@ -168,6 +180,12 @@ export interface HeatReport {
   readonly to: number
   /** The fraction of the period that was recorded, 0 to 1. */
   readonly coverage: number
+  /**
+   * What is not known of its decisions: how many episodes were not kept, and when the kept events begin (null: no event is
+   * kept). Absent from hubs of earlier versions.
+   */
+  readonly leftOut?: number
+  readonly eventsFrom?: number | null
   readonly totals: HistoryAmounts & {
     readonly keys: number
     readonly episodes: number
@@ -199,6 +217,16 @@ export interface HistorySettingsView extends HistorySettings {
     readonly bytesPerDay: number | null
     /** The most that can be in the store, per hub. */
     readonly maxKeptBytes: number
+    /** Decisions are kept as long as points of 1 min; absent from hubs of earlier versions. */
+    readonly decisions?: {
+      readonly kept: number
+      readonly from: number | null
+      readonly keptBytes: number
+      /** What this hub has recently added, in bytes per day; null before the first minute. */
+      readonly bytesPerDay: number | null
+      /** The most that this hub adds in a day: an eighth of `maxBytesPerDay`. */
+      readonly maxBytesPerDay: number
+    }
   }
 }
 

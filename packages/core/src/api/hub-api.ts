@@ -51,6 +51,8 @@ export interface Overview {
   readonly keys: readonly KeyView[]
   readonly alarms: readonly AlarmView[]
   readonly ingest: IngestView
+  /** True once a sensor has carried out a strategy for this store; absent from hubs of earlier versions. */
+  readonly wasHandled?: boolean
 }
 
 /** `observed`: some hot keys are only counted; `unknown`: no sensor is reporting, so we cannot tell. */
@@ -178,8 +180,10 @@ export interface HistoryEvent {
     | 'alarm'
     /** The table with the key was sent to this many sensors. */
     | 'delivered'
-    /** A sensor reported the first read answered by a strategy. */
+    /** A sensor reported for the first time that it carries the strategy out. */
     | 'handled'
+    /** How many episodes of an hour were not kept, since they were more than an hour may add. */
+    | 'leftOut'
   readonly redisClusterId: string
   readonly key: string
   readonly ruleId: string

@@ -206,6 +206,8 @@ export interface KeyEffect {
   /** Mean milliseconds of a Redis read of this key, if measured. */
   readonly readMs?: number
   readonly limited: number
+  /** Reads answered from copies. @default 0 */
+  readonly copyReads?: number
   /** Increments merged into another command. @default 0 */
   readonly combined?: number
   readonly errors: number

@@ -37,6 +37,7 @@ const keyEffect = z.object({
   bytesSaved: count,
   readMs: z.number().min(0).optional(),
   limited: count,
+  copyReads: count.optional(),
   combined: count.optional(),
   errors: count,
   staleMs: z.number().min(0).optional(),

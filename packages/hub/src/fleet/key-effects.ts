@@ -1,4 +1,4 @@
-import { entryId, type KeyEffect, type KeyEffectView, parseKeyText } from '@firebreak/core'
+import { entryId, type KeyEffect, type KeyEffectView, parseKeyText, savedReads } from '@firebreak/core'
 import type { StrategyEffect } from '../decide/strategy-trials.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
@@ -19,7 +19,7 @@ interface EffectOfKey {
   combined: SlidingWindow | undefined
   bytesSaved: number
   millisecondsSaved: number
-  /** Reads that were answered here since they were last taken. */
+  /** Reads that never reached Redis since they were last taken. */
   saved: number
   lastAt: number
   /** What each process said last, and when. */
@@ -46,7 +46,7 @@ export class KeyEffects {
     known.redisReads.add(now, effect.redisReads * part)
     known.errors.add(now, effect.errors * part)
     if (effect.combined !== undefined) (known.combined ??= new SlidingWindow(windowMs)).add(now, effect.combined)
-    known.saved += effect.localHits * part
+    known.saved += savedReads({ local: effect.localHits, limited: effect.limited ?? 0 }) * part
     known.bytesSaved += effect.bytesSaved
     known.millisecondsSaved += effect.localHits * (effect.readMs ?? 0)
     known.lastAt = now

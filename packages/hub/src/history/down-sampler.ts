@@ -31,7 +31,7 @@ export interface HeatSample {
 const maxRows = 3000
 const maxServicesOfRow = 8
 /** From the least that is done about a key to the most. */
-const letterOrder = '.wolcm'
+export const letterOrder = '.wolicm'
 /** What comes later than this after a block's end is left out. */
 const lateMs = 3000
 

@@ -209,11 +209,12 @@ class Replay {
   }
 }
 
-/** Reads that Redis would not have seen: from memory and copies all, beyond a limit what is refused. */
+/** Reads that Redis would not have seen: from memory all, beyond a limit what is refused. Copies only move them. */
 function saved(strategy: Strategy, reads: number, accesses: number): number {
   switch (strategy.strategy) {
     // What it saves is writes.
     case 'Combine':
+    case 'RedundantKeys':
     case 'Observe':
       return 0
     case 'RateLimit':

@@ -5,11 +5,12 @@ import {
   type KeyEffect,
   keyText,
   parseKeyText,
+  type StrategyName,
   type TableEntry,
 } from '@firebreak/core'
 import { deliveredText } from './episodes.ts'
 
-/** Hot keys whose first answered read is waited for. */
+/** Hot keys of which the first sign is waited for. */
 const maxAwaited = 10_000
 
 export interface EpisodeStepsOptions {
@@ -18,7 +19,7 @@ export interface EpisodeStepsOptions {
 }
 
 /**
- * Records when a hot key's table was sent to the sensors, and when the first of them reported a read answered by it.
+ * Records when a hot key's table was sent to the sensors, and when the first of them reported that it carries it out.
  */
 export class EpisodeSteps {
   readonly #options: EpisodeStepsOptions
@@ -38,17 +39,46 @@ export class EpisodeSteps {
   }
 
   /** A sensor's status tells what a strategy did for a key. */
-  effect({ redisClusterId, key: text, localHits }: KeyEffect, hostId: string): void {
-    if (localHits <= 0 || this.#awaited.size === 0) return
-    const key = parseKeyText(text)
+  effect(effect: KeyEffect, hostId: string): void {
+    if (this.#awaited.size === 0) return
+    const { redisClusterId, ruleId } = effect
+    const key = parseKeyText(effect.key)
     const id = key === undefined ? '' : entryId(redisClusterId, key)
     const entry = this.#awaited.get(id)
-    if (entry === undefined) return
+    if (entry === undefined || (ruleId !== undefined && ruleId !== entry.ruleId)) return
+    if (!isHandled(entry.strategy.strategy, effect)) return
     this.#awaited.delete(id)
-    this.#tell(entry, 'handled', `${hostId} answered the first reads by ${entry.strategy.strategy}`)
+    this.#tell(entry, 'handled', `${hostId} ${firsts[entry.strategy.strategy]} by ${entry.strategy.strategy}`)
   }
 
   #tell({ redisClusterId, key, ruleId }: TableEntry, kind: 'delivered' | 'handled', text: string): void {
     this.#options.record({ at: this.#options.clock.now(), kind, redisClusterId, key: keyText(key), ruleId, text })
+  }
+}
+
+/** What a process did first, by strategy. */
+const firsts: Readonly<Record<StrategyName, string>> = {
+  LocalCache: 'answered the first reads',
+  RedundantKeys: 'read the first copies',
+  RateLimit: 'held the first requests to their limit',
+  Combine: 'sent the first increments',
+  Observe: 'counted the first accesses',
+}
+
+/** Whether what a process says of a key shows that it carries the strategy out. */
+function isHandled(strategy: StrategyName, effect: KeyEffect): boolean {
+  const { localHits, redisReads, limited = 0, copyReads = 0, combined = 0 } = effect
+  switch (strategy) {
+    case 'LocalCache':
+      return localHits > 0
+    case 'RedundantKeys':
+      return copyReads > 0
+    // What is within the limit passes: that it was asked about is what counts.
+    case 'RateLimit':
+      return limited + redisReads + localHits > 0
+    case 'Combine':
+      return combined > 0
+    case 'Observe':
+      return false
   }
 }

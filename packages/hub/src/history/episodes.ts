@@ -2,7 +2,7 @@ import type { HistoryEvent, HotEpisode } from '@firebreak/core'
 
 /** How an episode begins. */
 const beginnings: ReadonlySet<HistoryEvent['kind']> = new Set(['hot', 'shadow', 'prewarm'])
-/** Maximum number of events per episode; `extended` comes every half minute for days. */
+/** Maximum number of events per episode. */
 const maxSteps = 200
 
 interface OpenEpisode {
@@ -80,7 +80,9 @@ export function endOf({ kind, text }: HistoryEvent): 'cooled' | 'rollback' | und
 function strategyIn({ kind, text }: HistoryEvent): string | undefined {
   if (kind === 'delivered') return deliveredPattern.exec(text)?.[1]
   if (kind === 'rollback') return /; now (\w+)$/.exec(text)?.[1]
-  return kind === 'strategy' ? /^(LocalCache|RedundantKeys|RateLimit|Observe) at level/.exec(text)?.[1] : undefined
+  return kind === 'strategy'
+    ? /^(LocalCache|RedundantKeys|RateLimit|Combine|Observe) at level/.exec(text)?.[1]
+    : undefined
 }
 
 /** What `EpisodeSteps` writes: events hold text only. */

@@ -3,6 +3,7 @@ import type { HubLogger } from '../hub-options.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
 import { DownSampler } from './down-sampler.ts'
+import { EventQuota, eventBytesPerDay } from './event-quota.ts'
 import { HeatSampler, type HeatSamplerOptions } from './heat-sampler.ts'
 import { blockSteps, decodeBlock, encodeBlock, type HistoryBlock, type StepMs, stepLengths } from './history-block.ts'
 
@@ -21,6 +22,7 @@ const dayMs = 86_400_000
 const shares: Readonly<Record<StepMs, number>> = { 1000: 0.6, 10000: 0.25, 60000: 0.15 }
 const trimEveryMs = 60_000
 const recordKind = 'history'
+const firstHandled = { kinds: ['handled'], limit: 1 } as const
 /** Maximum number of blocks kept visible while the store is unreachable. */
 const maxUnsaved = 500
 /** While reading, the event loop gets a turn this often. */
@@ -44,12 +46,14 @@ export class HeatHistory {
   readonly #writer: string
   readonly #sampler: DownSampler = new DownSampler()
   readonly #heat: HeatSampler
+  readonly #events = new EventQuota(() => eventBytesPerDay(this.#settings.maxBytesPerDay))
   #settings: HistorySettings
   #trimmedAt = 0
   /** Bytes of finished blocks since `countedFrom`. */
   #writtenBytes = 0
   #countedFrom: number | undefined
   #lostBlocks = 0
+  #wasHandled = false
   /** Blocks on their way to the store, as far as they are few. */
   readonly #unsaved = new Map<string, HistoryBlock>()
 
@@ -58,10 +62,19 @@ export class HeatHistory {
     this.#settings = options.settings
     this.#writer = `${options.hubId}/${options.runtime.newId().slice(0, 8)}`
     this.#heat = new HeatSampler(this.#sampler, options)
+    options.journal.keeps = (event) => {
+      if (event.kind === 'handled') this.#noteHandled(event.at)
+      return this.#events.keeps(event)
+    }
   }
 
   get settings(): HistorySettings {
     return this.#settings
+  }
+
+  /** Whether a strategy was ever carried out for this store, also where that is longer ago than anything that is kept. */
+  get wasHandled(): boolean {
+    return this.#wasHandled
   }
 
   /** Blocks that were not written because even their sums took more than the day allows. */
@@ -73,7 +86,10 @@ export class HeatHistory {
    * Loads the users' settings; while the store is unreachable the defaults apply, and loading is retried each minute.
    */
   async load(): Promise<void> {
-    const kept = (await this.#options.store.records(recordKind)).get('settings')
+    const records = await this.#options.store.records(recordKind)
+    const kept = records.get('settings')
+    const isHandled = records.has('handled') || (await this.#options.store.history(firstHandled)).length > 0
+    this.#wasHandled ||= isHandled
     this.#settings = kept === undefined ? this.#options.settings : (JSON.parse(kept) as HistorySettings)
   }
 
@@ -85,14 +101,29 @@ export class HeatHistory {
 
   async view(): Promise<HistorySettingsView> {
     const now = this.#options.runtime.clock.now()
-    const kept = await this.#options.store.keptBlocks()
+    const { store } = this.#options
+    const [kept, events, sample] = await Promise.all([
+      store.keptBlocks(),
+      store.keptHistory(),
+      store.history({ limit: 100 }),
+    ])
     const countedMs = now - (this.#countedFrom ?? now)
+    const isCounted = countedMs >= 60_000
+    const perDay = (bytes: number) => (isCounted ? Math.round((bytes * dayMs) / countedMs) : null)
+    const eventBytes = sample.reduce((sum, event) => sum + JSON.stringify(event).length, 0) / Math.max(1, sample.length)
     return {
       ...this.#settings,
       cost: {
         keptBytes: kept.reduce((sum, { bytes }) => sum + bytes, 0),
-        bytesPerDay: countedMs < 60_000 ? null : Math.round((this.#writtenBytes * dayMs) / countedMs),
+        bytesPerDay: perDay(this.#writtenBytes),
         maxKeptBytes: maxKeptBytes(this.#settings),
+        decisions: {
+          kept: events.events,
+          from: events.from,
+          keptBytes: Math.round(events.events * eventBytes),
+          bytesPerDay: perDay(this.#events.keptBytes),
+          maxBytesPerDay: eventBytesPerDay(this.#settings.maxBytesPerDay),
+        },
       },
     }
   }
@@ -102,9 +133,12 @@ export class HeatHistory {
     this.#countedFrom ??= now
     this.#heat.sample(now)
     for (const block of this.#sampler.due(now)) this.#write(block, now)
+    const leftOut = this.#events.told(now)
+    if (leftOut !== undefined) this.#options.journal.record(leftOut)
     if (now - this.#trimmedAt < trimEveryMs) return
     this.#trimmedAt = now
     this.#options.journal.write(async (store) => {
+      await store.trimHistory(now - this.#settings.keepMs.minute)
       for (const stepMs of stepLengths)
         await store.trimBlocks(stepMs, now - keepMsOf(this.#settings, stepMs) - stepMs * blockSteps)
     })
@@ -144,6 +178,12 @@ export class HeatHistory {
       turnEnd = runtime.clock.now() + turnMs
     }
     yield* own
+  }
+
+  #noteHandled(at: number): void {
+    if (this.#wasHandled) return
+    this.#wasHandled = true
+    this.#options.journal.write((store) => store.saveRecord(recordKind, 'handled', String(at)))
   }
 
   #write(block: HistoryBlock, now: number): void {

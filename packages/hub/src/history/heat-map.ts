@@ -5,13 +5,16 @@ import { queryHistory } from './query-history.ts'
 
 /** Time by slot, node, prefix, service or key: the busiest rows of the period. */
 export async function heatMap(
-  history: Pick<HeatHistory, 'blocks'>,
+  history: Pick<HeatHistory, 'blocks' | 'recordedFrom'>,
   by: HistorySubject,
   period: Period,
   filter: RowFilter,
   maxRows: number,
 ): Promise<HeatMapView> {
-  const { rows: found } = await queryHistory(history, { by, period, filter, sort: 'accesses', limit: maxRows, page: 1 })
+  const [{ rows: found }, from] = await Promise.all([
+    queryHistory(history, { by, period, filter, sort: 'accesses', limit: maxRows, page: 1 }),
+    history.recordedFrom(),
+  ])
   const rows =
     by === 'slot' ? found.toSorted((a, b) => a.slot! - b.slot!) : by === 'node' ? found.toSorted(byName) : found
   return {
@@ -22,6 +25,7 @@ export async function heatMap(
     columns: period.points,
     rows: rows.map(({ name, redisClusterId, accesses }) => ({ name, redisClusterId, accesses })),
     cells: rows.map(({ series }) => series),
+    recordedFrom: from.get(period.stepMs) ?? null,
     max: rows.reduce((max, { series }) => Math.max(max, ...series), 0),
   }
 }

@@ -9,6 +9,7 @@ import type {
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { expect, test } from 'vitest'
 import type { ApiRoute } from '../http/api-route.ts'
+import { HubCore } from '../hub-core.ts'
 import { versionRoutes } from '../rules/version-routes.ts'
 import { TestCore } from '../testing/test-core.ts'
 import { periodName } from './heat-report.ts'
@@ -158,6 +159,62 @@ test('each episode tells when it was detected, delivered, handled and over', asy
   // The rule was made by `test` before the period began.
   expect(await total({ from: from - 120_000, to, who: 'test' })).toBe(2)
   expect(await total({ from, to, who: 'bob' })).toBe(0)
+})
+
+test('single events have pages and the filter of the episodes, and a count of hot keys over the period', async () => {
+  const { hub, from, to } = await night()
+  const of = (query: object) =>
+    ask<EpisodesView>(hub, 'GET', '/v1/history/events', { query: { from, to, events: 3, points: 20, ...query } })
+  // Alarms belong to no episode.
+  expect((await of({})).eventTotal).toBe(12)
+  const first = await of({ service: 'shop' })
+  const second = await of({ service: 'shop', eventsPage: 2 })
+  const events = [...first.events!, ...second.events!]
+  expect([first.eventTotal, first.eventPages]).toEqual([8, 3])
+  expect(events.map(({ kind }) => kind)).toEqual(['cooled', 'handled', 'delivered', 'hot', 'cooled', 'handled'])
+  expect((await of({ service: 'cart' })).events).toEqual([])
+  expect((await of({ who: 'bob' })).eventTotal).toBe(0)
+  expect(first.hotKeys).toHaveLength(20)
+  expect(Math.max(...first.hotKeys!)).toBe(1)
+  // Hot twice, with a pause between.
+  expect(first.hotKeys!.join('')).toMatch(/^0*1+0+1+0*$/)
+  expect(first.leftOut).toBe(0)
+  expect(first.eventsFrom).toBeLessThanOrEqual(from + 2000)
+})
+
+test('events are filtered before the limit, and marks are spread over the whole period', async () => {
+  const { hub, from, to } = await night()
+  const of = async (query: object) =>
+    (await ask<HistoryView>(hub, 'GET', '/v1/history', { query: { from, to, ...query } })).events
+  expect((await of({ service: 'cart' })).length).toBe(0)
+  expect((await of({ service: 'shop', limit: 2 })).length).toBe(2)
+  expect((await of({ prefix: 'q' })).length).toBe(0)
+  const noise = Array.from({ length: 300 }, (_, index) => ({
+    at: to - 1000 + index,
+    kind: 'delivered' as const,
+    redisClusterId: 'main',
+    key: `n${index}`,
+    ruleId: 'other',
+    text: 'LocalCache left for 1 sensor of web',
+  }))
+  await hub.store.appendHistory(noise)
+  expect((await of({ rule: 'r', limit: 200 })).length).toBe(8)
+  expect((await of({ marks: 40 })).map(({ kind }) => kind)).toContain('alarm')
+  const marks = await of({ marks: 40, rule: 'r' })
+  expect(marks.map(({ kind }) => kind)).toEqual(['cooled', 'hot', 'cooled', 'hot'])
+  expect(marks.at(-1)!.at).toBeLessThan(from + 5000)
+  expect((await of({ marks: 1, rule: 'r' })).map(({ kind }) => kind)).toEqual(['hot'])
+})
+
+test('what was handled once is known for ever, also to a hub that starts again with nothing else kept', async () => {
+  const empty = await TestCore.open([rule])
+  expect(empty.core.views().overview().wasHandled).toBe(false)
+  const { hub } = await night()
+  expect(hub.core.views().overview().wasHandled).toBe(true)
+  await hub.core.stored()
+  await hub.store.trimHistory(hub.clock.now() + 1)
+  const again = await HubCore.open(hub.store, { runtime: hub.core.options.runtime })
+  expect(again.views().overview().wasHandled).toBe(true)
 })
 
 test('a report says what was hot in a day or a week, for how long, and what was saved', async () => {

@@ -1,4 +1,4 @@
-import type { HistoryEvent, HistorySettings, HistoryView } from '@firebreak/core'
+import type { HistorySettings, HistoryView } from '@firebreak/core'
 import { isAutoRule, parseRule } from '@firebreak/core/rules'
 import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
@@ -20,6 +20,7 @@ import {
   type Period,
   type RowFilter,
 } from './past.ts'
+import { readEvents } from './period-events.ts'
 import { queryHistory } from './query-history.ts'
 import { maxRecordedPoints, readRecords } from './recorded-seconds.ts'
 
@@ -47,6 +48,8 @@ const historyQuery = z.strictObject({
   sort: z.enum(['accesses', 'peak', 'saved', 'hot', 'bytes', 'writes', 'name']).default('accesses'),
   limit,
   page,
+  /** This many events that a chart marks, spread over the period, instead of the newest ones. */
+  marks: z.coerce.number().int().min(1).max(500).optional(),
 })
 const heatMapQuery = z.strictObject({
   by: subject.default('slot'),
@@ -66,6 +69,11 @@ const eventsQuery = z.strictObject({
   who: name,
   limit,
   page,
+  /** Single events of a page, and which page of them. */
+  events: z.coerce.number().int().min(0).max(1000).default(0),
+  eventsPage: page,
+  /** Points for which the number of hot keys is wanted. */
+  points: z.coerce.number().int().min(0).max(maxPoints).default(0),
 })
 const reportQuery = z.strictObject({
   by: z.enum(['day', 'week']).default('day'),
@@ -102,22 +110,15 @@ export function historyRoutes(core: HubCore): ApiRoute[] {
       answer: 'HistoryView',
       async handle({ query }): Promise<HistoryView> {
         const asked = query as z.infer<typeof historyQuery>
-        const { by, sort, page: pageNumber, cluster, key } = asked
+        const { by, sort, page: pageNumber } = asked
         const period = periodOf(core, { ...asked, from: asked.from ?? asked.since }, hourMs, asked.resolution)
         const rowLimit = Math.min(asked.limit, maxRowsOfPage)
         const filter = filterOf(asked)
         const [found, events, from] = await Promise.all([
           queryHistory(history, { by, period, filter, sort, limit: rowLimit, page: pageNumber }),
-          store.history({
-            since: asked.from ?? asked.since ?? period.from,
-            ...(asked.to !== undefined && { until: asked.to }),
-            ...(cluster !== undefined && { redisClusterId: cluster }),
-            ...(key !== undefined && { key }),
-            limit: asked.limit,
-          }),
+          readEvents(store, period, asked),
           history.recordedFrom(),
         ])
-        const isOfRule = (event: HistoryEvent) => asked.rule === undefined || event.ruleId === asked.rule
         const { from: start, to, resolutionMs, points, stepMs } = period
         return {
           by,
@@ -128,7 +129,7 @@ export function historyRoutes(core: HubCore): ApiRoute[] {
           ...found,
           page: pageNumber,
           pages: Math.max(1, Math.ceil(found.total / rowLimit)),
-          events: events.filter(isOfRule),
+          events,
           recordedFrom: from.get(stepMs) ?? null,
         }
       },

@@ -16,7 +16,7 @@ export async function makeReport(core: HubCore, by: 'day' | 'week', on: string):
   const { from, to } = reported
   const now = core.now()
   const period = choosePeriod(from, to, now, core.history.settings, { leastMs: 60_000, most: 20_000 })
-  const [found, episodes] = await Promise.all([
+  const [found, past] = await Promise.all([
     queryHistory(core.history, { by: 'key', period, filter: {}, sort: 'hot', limit: 20_000, page: 1 }),
     readEpisodes(core, Math.min(from, to - 7 * dayMs), to),
   ])
@@ -25,5 +25,6 @@ export async function makeReport(core: HubCore, by: 'day' | 'week', on: string):
     ({ redis, local, copies, limited, writes }) => redis + local + copies + limited + writes > 0,
   )
   const coverage = Math.min(1, (seen.length * period.resolutionMs) / (to - from))
-  return heatReport({ period: reported, now, rows, totals, coverage, episodes })
+  const { episodes, leftOut, eventsFrom } = past
+  return { ...heatReport({ period: reported, now, rows, totals, coverage, episodes }), leftOut, eventsFrom }
 }

@@ -1,4 +1,12 @@
-import type { HeatLetter, HistoryAmounts, HistoryRow, HistorySubject, TrafficPoint } from '@firebreak/core'
+import {
+  type HeatLetter,
+  type HistoryAmounts,
+  type HistoryRow,
+  type HistorySubject,
+  savedReads,
+  type TrafficPoint,
+} from '@firebreak/core'
+import { letterOrder } from './down-sampler.ts'
 import type { HeatHistory } from './heat-history.ts'
 import { type BlockRow, type RowKind, trafficFields } from './history-block.ts'
 import { eachPoint, isWanted, type Period, prefixOf, type RowFilter } from './past.ts'
@@ -60,7 +68,7 @@ export async function queryHistory(
   return {
     rows: all.slice((page - 1) * limit, page * limit),
     total: all.length,
-    totals: { accesses, writes: sumOf(4), bytes: keyBytes, saved: sumOf(1) + sumOf(2) },
+    totals: { accesses, writes: sumOf(4), bytes: keyBytes, saved: savedReads({ local: sumOf(1), limited: sumOf(3) }) },
     traffic: Array.from({ length: period.points }, (_, point) => trafficPoint(traffic, point, period)),
   }
 }
@@ -97,8 +105,6 @@ function gather(
   }
   return found
 }
-
-const letterOrder = '.wolcm'
 
 /** One row of the answer while it is being added up. */
 class Gathered {

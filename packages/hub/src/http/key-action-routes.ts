@@ -9,7 +9,12 @@ import type { ApiRoute } from './api-route.ts'
 const forMs = z.number().int().min(1000).max(604_800_000).default(600_000)
 const actionBody = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('cache'), forMs }),
-  z.strictObject({ action: z.literal('limit'), limit: z.number().min(1).max(1e12), forMs }),
+  z.strictObject({
+    action: z.literal('limit'),
+    limit: z.number().min(1).max(1e12),
+    onLimit: z.enum(['reject', 'stale', 'wait']).default('reject'),
+    forMs,
+  }),
   z.strictObject({ action: z.literal('copy'), copies: z.number().int().min(1).max(64).default(4), forMs }),
   z.strictObject({ action: z.literal('ignore'), forMs }),
 ])
@@ -69,7 +74,7 @@ function effectOf(action: KeyAction): object {
     case 'cache':
       return { threshold: 1, strategy: 'LocalCache' }
     case 'limit':
-      return { threshold: 1, strategy: { strategy: 'RateLimit', limit: action.limit } }
+      return { threshold: 1, strategy: { strategy: 'RateLimit', limit: action.limit, onLimit: action.onLimit } }
     case 'copy':
       return { threshold: 1, strategy: { strategy: 'RedundantKeys', copyCount: action.copies } }
     case 'ignore':

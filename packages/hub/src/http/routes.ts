@@ -20,6 +20,10 @@ const keyFilter = {
   match: name,
   cluster: name,
   group: name,
+  service: name,
+  rule: name,
+  strategy: z.enum(['LocalCache', 'RedundantKeys', 'RateLimit', 'Combine', 'Observe']).optional(),
+  handling: z.enum(['handled', 'observed', 'unhandled']).optional(),
 }
 const keysQuery = z.strictObject({
   ...keyFilter,

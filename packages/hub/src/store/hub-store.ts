@@ -62,7 +62,33 @@ export interface HistoryQuery {
   readonly redisClusterId?: string
   /** The key's text. */
   readonly key?: string
+  readonly ruleId?: string
+  /** Only events of these kinds. */
+  readonly kinds?: readonly HistoryEvent['kind'][]
   readonly limit: number
+}
+
+/** How much of the decisions is kept. */
+export interface KeptHistory {
+  readonly events: number
+  /** The time of the oldest; null if there is none. */
+  readonly from: number | null
+}
+
+/** Events that one trimming deletes at most, so that it holds nobody up. */
+export const maxTrimmedEvents = 2000
+
+/** Whether an event is asked for. */
+export function isAskedFor(event: HistoryEvent, query: HistoryQuery): boolean {
+  const { since = 0, until = Number.POSITIVE_INFINITY, redisClusterId, key, ruleId, kinds } = query
+  return (
+    event.at >= since &&
+    event.at < until &&
+    (redisClusterId === undefined || event.redisClusterId === redisClusterId) &&
+    (key === undefined || event.key === key) &&
+    (ruleId === undefined || event.ruleId === ruleId) &&
+    (kinds === undefined || kinds.includes(event.kind))
+  )
 }
 
 /**
@@ -88,6 +114,9 @@ export interface HubStore extends PrewarmJobs, HeatBlocks {
   appendHistory(events: readonly HistoryEvent[], batch?: HistoryBatch): Promise<void>
   /** Newest first. */
   history(query: HistoryQuery): Promise<readonly HistoryEvent[]>
+  /** Forgets the oldest events that happened before a moment, at most `maxTrimmedEvents`. */
+  trimHistory(before: number): Promise<void>
+  keptHistory(): Promise<KeptHistory>
   /** Chains the entry to the one before it (see `audit-chain.ts`). */
   appendAudit(entry: AuditEntry): Promise<void>
   /** Newest first, without the `skip` newest. */
@@ -142,7 +171,7 @@ export interface StoreOptions extends StoreLimits {
 
 /** How much is kept. */
 export interface StoreLimits {
-  /** @default 100000 */
+  /** A bound beside the age at which events are trimmed (`history/event-quota.ts`). @default 500000 */
   readonly maxHistory?: number
   /** @default 100000 */
   readonly maxAudit?: number
@@ -151,7 +180,7 @@ export interface StoreLimits {
 }
 
 export const storeDefaults = {
-  maxHistory: 100_000,
+  maxHistory: 500_000,
   maxAudit: 100_000,
   maxJobs: 1000,
   newId: systemRuntime.newId,

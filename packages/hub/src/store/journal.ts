@@ -45,8 +45,11 @@ export class Journal {
   /** Also called for every recorded event. */
   onRecord: ((event: HistoryEvent) => void) | undefined
 
+  /** What of the events goes into the store; the log and `onRecord` get all. @default everything */
+  keeps: ((event: HistoryEvent) => boolean) | undefined
+
   record(event: HistoryEvent): void {
-    this.#writer.addHistory(event)
+    if (this.keeps?.(event) ?? true) this.#writer.addHistory(event)
     this.onRecord?.(event)
     const { kind, redisClusterId, key, ruleId, text } = event
     this.#logger.info({ kind, redisClusterId, key, ruleId }, text)

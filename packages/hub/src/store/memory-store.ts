@@ -10,7 +10,10 @@ import {
   type HistoryQuery,
   type HubState,
   type HubStore,
+  isAskedFor,
+  type KeptHistory,
   maxPolicies,
+  maxTrimmedEvents,
   type StoreChange,
   type StoredEntry,
   type StoredPolicy,
@@ -119,24 +122,24 @@ export class MemoryStore implements HubStore {
     if (this.#history.length > maxHistory * 1.1) this.#history = this.#history.slice(-maxHistory)
   }
 
-  async history({
-    since = 0,
-    until = Infinity,
-    redisClusterId,
-    key,
-    limit,
-  }: HistoryQuery): Promise<readonly HistoryEvent[]> {
-    return this.#history
-      .slice(-this.#limits.maxHistory)
-      .filter(
-        (event) =>
-          event.at >= since &&
-          event.at < until &&
-          (redisClusterId === undefined || event.redisClusterId === redisClusterId) &&
-          (key === undefined || event.key === key),
-      )
-      .reverse()
-      .slice(0, limit)
+  async history(query: HistoryQuery): Promise<readonly HistoryEvent[]> {
+    const found: HistoryEvent[] = []
+    const oldest = Math.max(0, this.#history.length - this.#limits.maxHistory)
+    for (let index = this.#history.length - 1; index >= oldest && found.length < query.limit; index--) {
+      const event = this.#history[index]!
+      if (isAskedFor(event, query)) found.push(event)
+    }
+    return found
+  }
+
+  async trimHistory(before: number): Promise<void> {
+    const kept = this.#history.findIndex(({ at }) => at >= before)
+    this.#history.splice(0, Math.min(kept < 0 ? this.#history.length : kept, maxTrimmedEvents))
+  }
+
+  async keptHistory(): Promise<KeptHistory> {
+    const events = Math.min(this.#history.length, this.#limits.maxHistory)
+    return { events, from: this.#history.at(-events)?.at ?? null }
   }
 
   async appendAudit(entry: AuditEntry): Promise<void> {

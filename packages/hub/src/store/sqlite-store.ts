@@ -15,7 +15,9 @@ import {
   type HistoryQuery,
   type HubState,
   type HubStore,
+  type KeptHistory,
   maxPolicies,
+  maxTrimmedEvents,
   type StoreChange,
   type StoredEntry,
   type StoredPolicy,
@@ -58,6 +60,10 @@ export class SqliteStore implements HubStore {
       // A crash of the machine may lose the last moments, never the file; a crash of the hub loses nothing.
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
       migrate(this.#database, migrations)
+      // No step of its own: an index changes nothing for a version that does not know it, which may come back.
+      this.#database.exec('CREATE INDEX IF NOT EXISTS history_by_time ON history (at)')
+      this.#database.exec('CREATE INDEX IF NOT EXISTS history_by_key_and_time ON history (key, at)')
+      this.#database.exec('DROP INDEX IF EXISTS history_by_key')
       this.#run('raiseState', { name: 'rulesVersion', value: '0' })
       if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: newId() })
       // A previous instance may still be closing it at the start. After that nobody else has it, and a waiting write
@@ -146,10 +152,21 @@ export class SqliteStore implements HubStore {
     })
   }
 
-  async history({ since = 0, until, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
-    const names = { redisClusterId: redisClusterId ?? null, key: key ?? null }
-    const rows = this.#all('listHistory', { since, until: until ?? Number.MAX_SAFE_INTEGER, ...names, limit })
+  async history(query: HistoryQuery): Promise<readonly HistoryEvent[]> {
+    const { since = 0, until = Number.MAX_SAFE_INTEGER, redisClusterId = null, key = null, limit } = query
+    const kinds = query.kinds === undefined ? null : JSON.stringify(query.kinds)
+    const asked = { since, until, redisClusterId, ruleId: query.ruleId ?? null, kinds, limit }
+    const rows = key === null ? this.#all('listHistory', asked) : this.#all('listHistoryOfKey', { ...asked, key })
     return rows.map((row) => ({ ...row })) as unknown as HistoryEvent[]
+  }
+
+  async trimHistory(before: number): Promise<void> {
+    this.#transaction(() => this.#run('trimOldHistory', { before, most: maxTrimmedEvents }))
+  }
+
+  async keptHistory(): Promise<KeptHistory> {
+    const { events, oldest } = this.#all('keptHistory')[0]!
+    return { events: Number(events), from: oldest === null ? null : Number(oldest) }
   }
 
   async appendAudit(entry: AuditEntry): Promise<void> {

@@ -38,14 +38,32 @@ VALUES (:at, :kind, :redisClusterId, :key, :ruleId, :text);
 -- name: trimHistory
 DELETE FROM history WHERE id <= (SELECT max(id) FROM history) - :keep;
 
+-- name: trimOldHistory
+DELETE FROM history WHERE id IN (SELECT id FROM history WHERE at < :before ORDER BY at LIMIT :most);
+
+-- name: keptHistory
+SELECT (SELECT coalesce(max(id) - min(id) + 1, 0) FROM history) AS events, (SELECT min(at) FROM history) AS oldest;
+
 -- name: listHistory
 SELECT at, kind, redis_cluster_id AS redisClusterId, key, rule_id AS ruleId, text
 FROM history
 WHERE at >= :since
   AND at < :until
   AND (:redisClusterId IS NULL OR redis_cluster_id = :redisClusterId)
-  AND (:key IS NULL OR key = :key)
-ORDER BY id DESC LIMIT :limit;
+  AND (:ruleId IS NULL OR rule_id = :ruleId)
+  AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+ORDER BY at DESC, id DESC LIMIT :limit;
+
+-- name: listHistoryOfKey
+SELECT at, kind, redis_cluster_id AS redisClusterId, key, rule_id AS ruleId, text
+FROM history
+WHERE at >= :since
+  AND at < :until
+  AND (:redisClusterId IS NULL OR redis_cluster_id = :redisClusterId)
+  AND (:ruleId IS NULL OR rule_id = :ruleId)
+  AND (:kinds IS NULL OR kind IN (SELECT value FROM json_each(:kinds)))
+  AND key = :key
+ORDER BY at DESC, id DESC LIMIT :limit;
 
 -- name: addAudit
 INSERT INTO audit (at, who, what, before, after, seq, previous, hash)

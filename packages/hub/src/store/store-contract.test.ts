@@ -7,7 +7,7 @@ import { Cluster, Redis as Ioredis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
 import { AuditCheck } from './audit-chain.ts'
-import type { AuditEnd, HubStore, StoreLimits } from './hub-store.ts'
+import { type AuditEnd, type HubStore, maxTrimmedEvents, type StoreLimits } from './hub-store.ts'
 import { MemoryStore } from './memory-store.ts'
 import { RedisStore } from './redis-store.ts'
 import { SqliteStore } from './sqlite-store.ts'
@@ -261,8 +261,31 @@ describe.each(stores)('the %s store', (_name, make) => {
     expect(await store.history({ limit: 1 })).toEqual([event(3)])
     expect(await store.history({ since: 2, limit: 10 })).toEqual([event(3), event(2, 'x')])
     expect(await store.history({ redisClusterId: 'main', key: 'x', limit: 10 })).toEqual([event(2, 'x')])
+    expect(await store.history({ key: 'x', since: 3, limit: 10 })).toEqual([])
+    expect(await store.history({ redisClusterId: 'other', limit: 10 })).toEqual([])
+    expect(await store.history({ ruleId: 'r', kinds: ['hot'], limit: 1 })).toEqual([event(3)])
+    expect(await store.history({ ruleId: 'other', limit: 10 })).toEqual([])
+    // Of kinds, before the limit: what comes most often does not hide the others.
+    const alarm = { ...event(3, 'y'), kind: 'alarm' } as const
+    await store.appendHistory([alarm, event(3, 'z')])
+    expect(await store.history({ kinds: ['alarm', 'rollback'], limit: 1 })).toEqual([alarm])
     for (let at = 4; at < 40; at++) await store.appendHistory([event(at)])
     expect((await store.history({ limit: 100 })).map(({ at }) => at)).toEqual([39, 38, 37, 36, 35, 34, 33, 32, 31, 30])
+    await store.close()
+  })
+
+  test('forgets what happened before a moment, a bounded part at a time, and says what it keeps', async () => {
+    const store = make()
+    expect(await store.keptHistory()).toEqual({ events: 0, from: null })
+    await store.trimHistory(100)
+    const events = Array.from({ length: maxTrimmedEvents + 10 }, (_, index) => event(index))
+    await store.appendHistory(events)
+    expect(await store.keptHistory()).toEqual({ events: events.length, from: 0 })
+    await store.trimHistory(5)
+    expect(await store.keptHistory()).toEqual({ events: events.length - 5, from: 5 })
+    await store.trimHistory(events.length)
+    expect(await store.keptHistory()).toEqual({ events: 5, from: events.length - 5 })
+    expect((await store.history({ limit: 10 })).map(({ at }) => at)).toEqual([2009, 2008, 2007, 2006, 2005])
     await store.close()
   })
 

@@ -20,6 +20,7 @@ import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
+import type { HeatHistory } from '../history/heat-history.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import { compareKeys, groupKeys, isWanted, type KeyQuery } from './key-query.ts'
 import { verdictOf } from './verdict.ts'
@@ -40,6 +41,7 @@ export interface HubViewsOptions {
   readonly collector: Collector
   readonly delivery: TableDelivery
   readonly alarms: Pick<AlarmDesk, 'list'>
+  readonly history: Pick<HeatHistory, 'wasHandled'>
 }
 
 /** What users see: API, console and metrics. */
@@ -82,6 +84,7 @@ export class HubViews {
       keys: hottest.slice(0, overviewKeys),
       alarms,
       ingest: this.ingest(),
+      wasHandled: this.#rooms.history.wasHandled,
     }
   }
 

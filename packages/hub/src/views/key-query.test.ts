@@ -31,6 +31,15 @@ test('keys are found by a part of what people read, their cluster, their group a
   expect(isWanted(key, { cluster: 'main' })).toBe(false)
   expect(isWanted(key, { cluster: 'shop', group: 'User' })).toBe(true)
   expect(isWanted(key, { state: 'hot' })).toBe(false)
+  const hot = view('k', {
+    services: ['web', 'shop'],
+    ruleId: 'r',
+    handling: 'unhandled',
+    strategy: { strategy: 'RateLimit' } as never,
+  })
+  expect(isWanted(hot, { service: 'shop', rule: 'r', handling: 'unhandled', strategy: 'RateLimit' })).toBe(true)
+  for (const other of [{ service: 'sho' }, { rule: 'q' }, { handling: 'handled' }, { strategy: 'Combine' }] as const)
+    expect(isWanted(hot, other)).toBe(false)
   expect(isWanted(view('a', { state: 'cold', ratePerSecond: 0 }), {})).toBe(false)
   expect(isWanted(view('a', { state: 'cold', ratePerSecond: 0 }), { state: 'cold' })).toBe(true)
 })
@@ -46,6 +55,8 @@ test('each order puts the largest first, and equal keys by name', () => {
   expect(names('rate60')).toEqual(['steady', 'burst', 'z'])
   expect(names('rate10')).toEqual(['burst', 'steady', 'z'])
   expect(names('writes')).toEqual(['burst', 'steady', 'z'])
+  expect(names('reads')).toEqual(['burst', 'steady', 'z'])
+  expect(names('share')).toEqual(['burst', 'steady', 'z'])
   expect(names('since')).toEqual(['z', 'burst', 'steady'])
   expect(names('name')).toEqual(['burst', 'steady', 'z'])
 })

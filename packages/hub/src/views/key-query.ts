@@ -1,14 +1,28 @@
 import {
   type HeatStateName,
   type KeyGroupView,
+  type KeyHandling,
   type KeyView,
   keyGroup,
   parseKeyText,
   readableKey,
+  type StrategyName,
 } from '@firebreak/core'
 
 /** What keys may be ordered by; names rise, everything else falls. */
-export const keyOrders = ['heat', 'rate', 'rate10', 'rate60', 'writes', 'bytes', 'hosts', 'since', 'name'] as const
+export const keyOrders = [
+  'heat',
+  'rate',
+  'rate10',
+  'rate60',
+  'share',
+  'reads',
+  'writes',
+  'bytes',
+  'hosts',
+  'since',
+  'name',
+] as const
 export type KeyOrder = (typeof keyOrders)[number]
 
 /** Which keys are wanted, and in which order. */
@@ -21,16 +35,25 @@ export interface KeyQuery {
   readonly cluster?: string | undefined
   /** The part of the key before its first separator. */
   readonly group?: string | undefined
+  readonly service?: string | undefined
+  readonly rule?: string | undefined
+  /** By the strategy that is in place. */
+  readonly strategy?: StrategyName | undefined
+  readonly handling?: KeyHandling | undefined
   /** @default 'heat': hot ones first, then by rate */
   readonly sort?: KeyOrder | undefined
 }
 
 /** Whether a key is asked for. Cold keys that nobody touches are shown only where they are asked for by state. */
 export function isWanted(view: KeyView, query: Omit<KeyQuery, 'limit'>): boolean {
-  const { state, match, cluster, group } = query
+  const { state, match, cluster, group, service, rule, strategy, handling } = query
   if (state === undefined ? view.state === 'cold' && view.ratePerSecond === 0 : view.state !== state) return false
   if (cluster !== undefined && view.redisClusterId !== cluster) return false
   if (group !== undefined && groupOf(view) !== group) return false
+  if (service !== undefined && !view.services?.includes(service)) return false
+  if (rule !== undefined && view.ruleId !== rule) return false
+  if (strategy !== undefined && view.strategy?.strategy !== strategy) return false
+  if (handling !== undefined && view.handling !== handling) return false
   return match === undefined || readableKey(view.key).toLowerCase().includes(match.toLowerCase())
 }
 
@@ -50,6 +73,8 @@ const values: Readonly<Record<Exclude<KeyOrder, 'heat' | 'name'>, (view: KeyView
   rate: (view) => view.ratePerSecond,
   rate10: ({ sparkline }) => meanOfLast(sparkline, 10),
   rate60: ({ sparkline }) => meanOfLast(sparkline, 60),
+  share: (view) => view.share,
+  reads: (view) => view.ratePerSecond - view.writesPerSecond,
   writes: (view) => view.writesPerSecond,
   bytes: (view) => view.bytesPerSecond,
   hosts: (view) => view.hosts,

@@ -1,4 +1,4 @@
-import type { AlarmView, KeyHandling, Safety, TrafficPoint } from '@firebreak/core'
+import { type AlarmView, allReads, type KeyHandling, type Safety, savedReads, type TrafficPoint } from '@firebreak/core'
 
 /** What a verdict is made of. */
 export interface VerdictFacts {
@@ -46,8 +46,8 @@ function hotText(count: number): string {
   return count === 1 ? '1 key is hot' : `${count} keys are hot`
 }
 
-function awayText({ redis, local, copies }: TrafficPoint): string {
-  const reads = redis + local + copies
-  if (local + copies === 0) return ''
-  return `; ${Number((((local + copies) / reads) * 100).toFixed(1))} % of all reads never reach Redis`
+function awayText(rate: TrafficPoint): string {
+  const saved = savedReads(rate)
+  if (saved === 0) return ''
+  return `; ${Number(((saved / allReads(rate)) * 100).toFixed(1))} % of all reads never reach Redis`
 }

@@ -17,6 +17,7 @@ export function keyEffect(redisClusterId: string, outside: string, hot: HotKey):
     bytesSaved,
     ...(loadCount > 0 && { readMs: loadMs / loadCount }),
     limited,
+    ...(copyReads > 0 && { copyReads }),
     ...(combined > 0 && { combined }),
     errors: 0,
     ruleId: hot.handling.ruleId,

@@ -6,6 +6,7 @@ import { useLoaded } from '../data/loaded.ts'
 import { count } from '../format/format.ts'
 import { Time } from '../format/time.tsx'
 import { Alarms } from '../overview/alarms.tsx'
+import { Confirm } from '../shell/dialog.tsx'
 import { attempt } from '../shell/notices.tsx'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
@@ -23,7 +24,17 @@ export function AlertsPage() {
       <section aria-label={t('Alerts')}>
         <h1>{t('Alerts')}</h1>
         {alarms.error !== undefined && <p class="problem">{alarms.error}</p>}
-        {alarms.value !== undefined && active.length === 0 && <p class="empty">{t('Nothing is broken.')}</p>}
+        {alarms.value !== undefined && (
+          <p class="empty">
+            {active.length === 0
+              ? t('Nothing is broken.')
+              : t('{n} alarms now, {firing} of them firing; {ended} ended in the last day', {
+                  n: active.length,
+                  firing: active.filter(({ state }) => state === 'firing').length,
+                  ended: all.length - active.length,
+                })}
+          </p>
+        )}
       </section>
       <Alarms alarms={active} onChange={alarms.reload} />
       <Ended alarms={all.filter(({ state }) => state === 'inactive')} />
@@ -67,8 +78,8 @@ function Ended({ alarms }: { readonly alarms: readonly AlarmView[] }) {
         id={({ id, since }) => `${id} ${since}`}
         empty=""
         columns={[
-          { title: t('Alarm'), cell: ({ id }) => id },
           { title: t('Cause'), cell: ({ cause }) => cause },
+          { title: t('Alarm'), cell: ({ id }) => <code>{id}</code>, isMinor: true },
           { title: t('Since'), cell: ({ since }) => <Time at={since} />, isTight: true },
           { title: t('Ended'), cell: ({ endedAt }) => (endedAt == null ? '–' : <Time at={endedAt} />), isTight: true },
           { title: t('Times'), cell: (alarm) => count(alarm.count), isNumber: true },
@@ -87,6 +98,7 @@ interface RoutesProps {
 
 function Routes({ routes, error, onChange, onTest }: RoutesProps) {
   const [edited, setEdited] = useState<AlertRouteView | 'new'>()
+  const [removed, setRemoved] = useState<string>()
   const test = async (name: string) => {
     const path = `/v1/alert-routes/${encodeURIComponent(name)}/test`
     await attempt(t('Sent to {name}.', { name }), async () => {
@@ -121,7 +133,7 @@ function Routes({ routes, error, onChange, onTest }: RoutesProps) {
           { title: t('Route'), cell: ({ name }) => name },
           { title: t('Shape'), cell: ({ shape }) => shape },
           { title: t('Host'), cell: ({ host }) => <code>{host}</code>, isMinor: true },
-          { title: t('From'), cell: ({ severity }) => t(severity) },
+          { title: t('From severity'), cell: ({ severity }) => t(severity) },
           { title: t('Alarms'), cell: ({ alarms }) => alarms.join(', ') || t('all'), isMinor: true },
           { title: t('On'), cell: ({ isEnabled }) => (isEnabled ? t('yes') : t('no')) },
           {
@@ -138,7 +150,7 @@ function Routes({ routes, error, onChange, onTest }: RoutesProps) {
                     <button type="button" class="quiet" onClick={() => setEdited(route)}>
                       {t('Edit')}
                     </button>
-                    <button type="button" class="quiet" onClick={() => void remove(route.name)}>
+                    <button type="button" class="quiet" onClick={() => setRemoved(route.name)}>
                       {t('Remove')}
                     </button>
                   </>
@@ -149,10 +161,20 @@ function Routes({ routes, error, onChange, onTest }: RoutesProps) {
           },
         ]}
       />
+      {removed !== undefined && (
+        <Confirm
+          title={t('Remove route {name}?', { name: removed })}
+          text={t('Its address and secret are shown to nobody, so that it cannot be brought back from here.')}
+          action={t('Remove')}
+          onConfirm={() => void remove(removed)}
+          onClose={() => setRemoved(undefined)}
+        />
+      )}
       {edited !== undefined && (
         <RouteForm
           key={edited === 'new' ? '' : edited.name}
           before={edited === 'new' ? undefined : edited}
+          names={routes?.map(({ name }) => name) ?? []}
           onClose={() => setEdited(undefined)}
           onSaved={onChange}
         />

@@ -9,12 +9,14 @@ const shapes = ['slack', 'dingtalk', 'feishu', 'teams', 'pagerduty', 'plain'] as
 
 interface RouteFormProps {
   readonly before: AlertRouteView | undefined
+  /** Names that are taken. */
+  readonly names: readonly string[]
   readonly onClose: () => void
   readonly onSaved: () => void
 }
 
 /** One route. Addresses and secrets are never shown again: left empty, those that are there stay. */
-export function RouteForm({ before, onClose, onSaved }: RouteFormProps) {
+export function RouteForm({ before, names, onClose, onSaved }: RouteFormProps) {
   const [name, setName] = useState(before?.name ?? '')
   const [shape, setShape] = useState<AlertShape>(before?.shape ?? 'slack')
   const [url, setUrl] = useState('')
@@ -25,6 +27,8 @@ export function RouteForm({ before, onClose, onSaved }: RouteFormProps) {
   const [problem, setProblem] = useState<string>()
   const save = async (event: SubmitEvent) => {
     event.preventDefault()
+    if (before === undefined && names.includes(name))
+      return setProblem(t('There is a route {name} already: edit that one, or choose another name.', { name }))
     const body = {
       shape,
       severity,

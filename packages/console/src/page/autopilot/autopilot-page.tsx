@@ -51,7 +51,7 @@ function NodeLoads({ view, error }: NodeLoadsProps) {
           {
             title: t('State'),
             cell: ({ isStrained }) => (
-              <span class={`state ${isStrained ? 'observed' : 'handled'}`}>
+              <span class={`state ${isStrained ? 'attention' : 'handled'}`}>
                 {isStrained ? t('strained') : t('calm')}
               </span>
             ),

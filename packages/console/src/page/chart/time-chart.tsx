@@ -1,3 +1,5 @@
+// Before uPlot, which asks for the language while it is loaded.
+import '../format/known-language.ts'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'

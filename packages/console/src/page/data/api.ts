@@ -3,6 +3,17 @@ import { csrfHeader, isSignInWanted, type SignedIn, signedIn } from './access.ts
 
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE'
 
+/** What the hub refused, with the code of its answer. */
+export class RefusedCall extends Error {
+  override readonly name = 'RefusedCall'
+  readonly code: string
+
+  constructor(sentence: string, code = '') {
+    super(sentence)
+    this.code = code
+  }
+}
+
 /** Calls the hub's API; an error answer becomes an `Error` with the hub's own sentence. */
 export async function call<T>(method: Method, path: string, body?: unknown): Promise<T> {
   if (method !== 'GET' && signedIn.value === undefined) await loadSession()
@@ -55,7 +66,7 @@ async function send(method: Method, path: string, body?: unknown): Promise<{ res
 }
 
 function answerOf<T>({ ok, status, statusText }: Response, text: string): T {
-  if (!ok) throw new Error(sentenceOf(text) ?? `${status} ${statusText}`)
+  if (!ok) throw new RefusedCall(sentenceOf(text) ?? `${status} ${statusText}`, codeOf(text))
   return (text === '' ? undefined : JSON.parse(text)) as T
 }
 
@@ -63,6 +74,14 @@ function sentenceOf(text: string): string | undefined {
   try {
     const problem = JSON.parse(text) as ApiError & { readonly detail?: string }
     return problem.message ?? problem.detail
+  } catch {
+    return undefined
+  }
+}
+
+function codeOf(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as Partial<ApiError>).code
   } catch {
     return undefined
   }

@@ -139,9 +139,13 @@ function Advice({ of: { key, type, bytes: size, elements, accessesPerSecond } }:
   return (
     <>
       {advice} <code>{command}</code> <CopyButton text={command} />
+      {deletes.test(command) && <small class="problem">{t('This deletes data: it cannot be undone.')}</small>}
     </>
   )
 }
+
+/** Commands after which something is gone. */
+const deletes = /^(LTRIM|XTRIM|ZREMRANGEBYRANK|UNLINK) /
 
 function adviceFor(type: string | undefined, name: string, size: number): [advice: string, command: string] {
   switch (type) {

@@ -242,7 +242,7 @@ function Health({ of: host, now }: { readonly of: HostView; readonly now: number
   if (troubles.length === 0) return <span class="state handled">{t('healthy')}</span>
   return (
     <>
-      <span class="state observed">{t('look here')}</span>
+      <span class="state attention">{t('look here')}</span>
       <small>{troubles.join(', ')}</small>
     </>
   )
@@ -266,6 +266,9 @@ function RedisNodes() {
   return (
     <section aria-label={t('Redis nodes')}>
       <h2>{t('Redis nodes, by their own count')}</h2>
+      <p class="muted">
+        {t('What comes from others is no sensor’s: clients without Firebreak, and what the hub itself does there.')}
+      </p>
       <RecordTable
         label={t('Redis nodes')}
         rows={rows}
@@ -281,7 +284,7 @@ function RedisNodes() {
             isNumber: true,
           },
           { title: t('Reported'), cell: ({ reportedPerSecond }) => rate(reportedPerSecond), isNumber: true },
-          { title: t('Out of sight'), cell: ({ unreportedShare }) => percent(unreportedShare), isNumber: true },
+          { title: t('From others'), cell: ({ unreportedShare }) => percent(unreportedShare), isNumber: true },
           { title: t('Asked at'), cell: ({ at }) => <Time at={at} />, isTight: true },
         ]}
       />

@@ -44,8 +44,8 @@ export function milliseconds(ms: number): string {
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms / 1000)
   if (seconds < 100) return `${seconds < 10 ? short.format(seconds) : Math.round(seconds)} s`
-  if (seconds < 6000) return `${Math.round(seconds / 60)} min`
-  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`
+  if (seconds < 3570) return `${Math.round(seconds / 60)} min`
+  if (seconds < 172_800) return `${seconds < 36_000 ? short.format(seconds / 3600) : Math.round(seconds / 3600)} h`
   return `${Math.round(seconds / 86_400)} d`
 }
 

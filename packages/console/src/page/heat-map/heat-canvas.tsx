@@ -86,6 +86,11 @@ export function HeatCanvas({ map, label, playhead, onCell, onBrush, onHover }: H
         onHover(cell)
         if (start.current !== undefined) setBrush(ordered(start.current.column, cell.column))
       }}
+      onPointerCancel={() => {
+        // A finger that scrolls the page is no brush.
+        start.current = undefined
+        setBrush(undefined)
+      }}
       onPointerLeave={() => onHover(undefined)}
       onPointerUp={(event) => {
         const cell = cellOf(event)

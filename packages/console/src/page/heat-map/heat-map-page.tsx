@@ -82,14 +82,17 @@ function DrawnMap({ map }: { readonly map: HeatMapView }) {
             </li>
           ))}
         </ol>
-        <HeatCanvas
-          map={map}
-          label={summaryOf(map)}
-          playhead={playhead}
-          onHover={setHovered}
-          onCell={pick}
-          onBrush={(from, to) => zoomTo(timeOf(from), timeOf(to + 1))}
-        />
+        <div class="heat-field">
+          <HeatCanvas
+            map={map}
+            label={summaryOf(map)}
+            playhead={playhead}
+            onHover={setHovered}
+            onCell={pick}
+            onBrush={(from, to) => zoomTo(timeOf(from), timeOf(to + 1))}
+          />
+          <Unrecorded map={map} />
+        </div>
         <div class="heat-times">
           <span>{dateTime(map.from)}</span>
           <span class="hovered">
@@ -122,13 +125,24 @@ function DrawnMap({ map }: { readonly map: HeatMapView }) {
   )
 }
 
+/** What was not recorded is not cold. */
+function Unrecorded({ map: { from, to, recordedFrom } }: { readonly map: HeatMapView }) {
+  if (recordedFrom == null || recordedFrom <= from) return null
+  const part = Math.min(1, (recordedFrom - from) / (to - from))
+  return (
+    <div class="unrecorded" style={{ width: `${part * 100}%` }}>
+      {part > 0.15 && <span>{t('not recorded')}</span>}
+    </div>
+  )
+}
+
 function Legend({ max }: { readonly max: number }) {
   // Another theme is another ramp.
   void colourTurn.value
   const isDark = isDarkNow()
   return (
     <span class="ramp" aria-hidden="true">
-      0
+      {t('log scale')} 0
       {[0, 0.2, 0.4, 0.6, 0.8, 1].map((part) => (
         <i key={part} style={{ background: `rgb(${heatColour(part, isDark).join()})` }} />
       ))}

@@ -3,9 +3,19 @@ import type { Rule } from '@firebreak/core/rules'
 import { useEffect, useState } from 'preact/hooks'
 import { call } from '../data/api.ts'
 import { overview } from '../data/live.ts'
-import { count, duration, rate, timeOfDay } from '../format/format.ts'
+import { count, duration, percent, rate, timeOfDay } from '../format/format.ts'
+import { useDryRun } from '../rules/use-dry-run.ts'
 import { attempt } from '../shell/notices.tsx'
 import { t } from '../text/text.ts'
+import {
+  type ActionKind,
+  actionEffectText,
+  type BeyondLimit,
+  beyondLimit,
+  inForceText,
+  type KeyNow,
+  lossText,
+} from './action-effect.ts'
 import { actionText, isRange } from './key-facts.ts'
 import { RuleFromKey } from './rule-from-key.tsx'
 
@@ -14,21 +24,24 @@ interface KeyActionsProps {
   /** Key text, as addresses carry it. */
   readonly text: string
   readonly name: string
-  readonly ratePerSecond: number
+  /** What is true of the key now. */
+  readonly now: KeyNow
   /** The rule that applies to this key alone. */
   readonly inForce: Rule | undefined
   readonly onChange: () => void
 }
 
-const kinds = ['limit', 'cache', 'copy', 'prewarm', 'ignore'] as const
-type Kind = (typeof kinds)[number]
+const kinds = ['limit', 'cache', 'copy', 'prewarm', 'ignore'] as const satisfies readonly ActionKind[]
+type Kind = ActionKind
 
 const titles = { limit: 'Limit', cache: 'Cache', copy: 'Copy', prewarm: 'Pre-warm', ignore: 'Ignore' } as const
+const beyondTitles = { reject: 'is refused', stale: 'gets the last known value', wait: 'waits' } as const
 const ends = [600_000, 3_600_000, 86_400_000] as const
 
 /** What a person may do about one key: each is previewed, has an end, and is undone here. */
 export function KeyActions(props: KeyActionsProps) {
-  const { redisClusterId, text, name, ratePerSecond, inForce, onChange } = props
+  const { redisClusterId, text, name, now, inForce, onChange } = props
+  const { ratePerSecond } = now
   const [kind, setKind] = useState<Kind>()
   const path = `/v1/keys/${encodeURIComponent(redisClusterId)}/${encodeURIComponent(text)}/action`
   const undo = async () => {
@@ -77,7 +90,7 @@ export function KeyActions(props: KeyActionsProps) {
           kind={kind}
           redisClusterId={redisClusterId}
           name={name}
-          ratePerSecond={ratePerSecond}
+          now={now}
           onAct={async (done, action, canUndo) => {
             const isDone = await attempt(done, action, canUndo ? undo : undefined)
             if (isDone) setKind(undefined)
@@ -94,17 +107,20 @@ interface PreviewProps {
   readonly kind: Kind
   readonly redisClusterId: string
   readonly name: string
-  readonly ratePerSecond: number
+  readonly now: KeyNow
   readonly path: string
   readonly onAct: (done: string, action: () => Promise<unknown>, canUndo: boolean) => Promise<void>
 }
 
-function Preview({ kind, redisClusterId, name, ratePerSecond, path, onAct }: PreviewProps) {
+function Preview({ kind, redisClusterId, name, now, path, onAct }: PreviewProps) {
   const [forMs, setForMs] = useState<number>(ends[0])
-  const [limit, setLimit] = useState(() => Math.max(1, Math.round(ratePerSecond / 2)))
+  const [limit, setLimit] = useState(() => Math.max(1, Math.round(now.ratePerSecond / 2)))
+  const [onLimit, setOnLimit] = useState<BeyondLimit>('reject')
   const [copies, setCopies] = useState(4)
   const until = timeOfDay((overview.value?.hubTime ?? Date.now()) + forMs)
-  const parameters = { ...(kind === 'limit' && { limit }), ...(kind === 'copy' && { copies }) }
+  const parameters = { ...(kind === 'limit' && { limit, onLimit }), ...(kind === 'copy' && { copies }) }
+  const action = { kind, limit, onLimit, copies }
+  const loss = lossText(action, now)
   const act = () =>
     kind === 'prewarm'
       ? onAct(
@@ -118,6 +134,22 @@ function Preview({ kind, redisClusterId, name, ratePerSecond, path, onAct }: Pre
       <div class="fields">
         {kind === 'limit' && (
           <NumberField label={t('Accesses a second')} name="limit" value={limit} onChange={setLimit} />
+        )}
+        {kind === 'limit' && (
+          <label>
+            {t('What is beyond it')}
+            <select
+              name="onLimit"
+              value={onLimit}
+              onChange={(event) => setOnLimit(event.currentTarget.value as BeyondLimit)}
+            >
+              {beyondLimit.map((one) => (
+                <option key={one} value={one}>
+                  {t(beyondTitles[one])}
+                </option>
+              ))}
+            </select>
+          </label>
         )}
         {kind === 'copy' && <NumberField label={t('Copies')} name="copies" value={copies} onChange={setCopies} />}
         <label>
@@ -134,7 +166,9 @@ function Preview({ kind, redisClusterId, name, ratePerSecond, path, onAct }: Pre
           {t('{action} for {time}', { action: t(titles[kind]), time: duration(forMs) })}
         </button>
       </div>
-      <p class="preview-text">{previewText(kind, { limit, copies, ratePerSecond, until })}</p>
+      {kind !== 'prewarm' && <p class="preview-text">{inForceText(now)}</p>}
+      <p class="preview-text">{actionEffectText(action, now, until)}</p>
+      {loss !== undefined && <p class="preview-text problem">{loss}</p>}
       {kind === 'prewarm' ? (
         <PrewarmPlan redisClusterId={redisClusterId} name={name} forMs={forMs} />
       ) : (
@@ -160,44 +194,6 @@ function doneText(kind: Exclude<Kind, 'prewarm'>, forMs: number, limit: number):
   }
 }
 
-interface PreviewFacts {
-  readonly limit: number
-  readonly copies: number
-  readonly ratePerSecond: number
-  readonly until: string
-}
-
-function previewText(kind: Kind, { limit, copies, ratePerSecond, until }: PreviewFacts): string {
-  const refused = Math.max(0, ratePerSecond - limit)
-  switch (kind) {
-    case 'limit':
-      return refused > 0
-        ? t('Of {rate} now, about {refused} would be refused, until {until}.', {
-            rate: rate(ratePerSecond),
-            refused: rate(refused),
-            until,
-          })
-        : t('The key is used {rate} now: nothing would be refused, until {until}.', {
-            rate: rate(ratePerSecond),
-            until,
-          })
-    case 'cache':
-      return t(
-        'Every process answers reads from its own memory, until {until}. Values are dropped when the key changes.',
-        { until },
-      )
-    case 'copy':
-      return t(
-        'Reads are spread over {n} copies on different nodes, until {until}. The copies are removed afterwards.',
-        { n: copies, until },
-      )
-    case 'prewarm':
-      return t('The key counts as hot from now until {until}, also without a read.', { until })
-    case 'ignore':
-      return t('The key is never hot until {until}, whatever its rules say: all its reads reach Redis.', { until })
-  }
-}
-
 interface DryRunProps {
   readonly redisClusterId: string
   readonly name: string
@@ -206,40 +202,26 @@ interface DryRunProps {
   readonly copies: number
 }
 
-/** What the same would have done in what was recorded. */
+/** What the same would have done in what was recorded, with nothing else in force. */
 function DryRun({ redisClusterId, name, kind, limit, copies }: DryRunProps) {
-  const [text, setText] = useState<string>()
-  useEffect(() => {
-    const strategy = {
-      limit: { strategy: 'RateLimit', limit },
-      copy: { strategy: 'RedundantKeys', copyCount: copies },
-      cache: 'LocalCache',
-    }[kind as 'limit' | 'copy' | 'cache']
-    let isWanted = true
-    const timer = setTimeout(async () => {
-      try {
-        const body = { id: 'preview', redisClusterId, keys: [name], threshold: 1, strategy }
-        const run = await call<DryRunView>('POST', '/v1/rules/preview/dry-run', body)
-        if (isWanted) setText(dryRunText(run))
-      } catch (error) {
-        if (isWanted) setText((error as Error).message)
-      }
-    }, 250)
-    return () => {
-      isWanted = false
-      clearTimeout(timer)
-    }
-  }, [redisClusterId, name, kind, limit, copies])
-  return <p class="preview-text muted">{text ?? '…'}</p>
+  const strategy = {
+    limit: { strategy: 'RateLimit', limit },
+    copy: { strategy: 'RedundantKeys', copyCount: copies },
+    cache: 'LocalCache',
+  }[kind as 'limit' | 'copy' | 'cache']
+  const { run, refused } = useDryRun(JSON.stringify({ redisClusterId, keys: [name], threshold: 1, strategy }))
+  return <p class="preview-text muted">{refused ?? (run === undefined ? '…' : dryRunText(run))}</p>
 }
 
-function dryRunText({ seconds, savedReads, readShare }: DryRunView): string {
-  const values = { time: duration(seconds * 1000), share: `${Math.round(readShare * 100)} %` }
-  return savedReads === undefined
-    ? t('In the last {time}, {share} of all reads fell on this key.', values)
-    : t('In the last {time} it would have saved Redis {n} reads: {share} of all reads fell on this key.', {
+function dryRunText({ seconds, savedReads = 0, readShare, hot }: DryRunView): string {
+  const values = { time: duration(seconds * 1000), share: percent(readShare) }
+  const reads = hot?.reduce((sum, key) => sum + key.reads, 0) ?? 0
+  return savedReads === 0
+    ? t('In the last {time}, {n} reads fell on this key, {share} of all.', { ...values, n: count(reads) })
+    : t('In the last {time} it alone would have kept {n} of {reads} reads of this key from Redis ({share} of all).', {
         ...values,
         n: count(savedReads),
+        reads: count(reads),
       })
 }
 

@@ -30,8 +30,12 @@ test('a strategy and what it brings are told in words', () => {
   expect(strategyText({ strategy: 'Observe' })).toContain('nothing else is done')
   const limit = { strategy: 'RateLimit', algorithm: 'gcra', limit: 70, windowMs: 1000, onLimit: 'stale' } as const
   expect(strategyText({ ...limit, scope: 'process' })).toContain('70 accesses in 1 s')
-  expect(handlingText({ handling: 'unhandled', effect: null, ratePerSecond: 1 })).toContain('no process')
-  expect(handlingText({ handling: 'observed', effect: null, ratePerSecond: 1 })).toContain('Only observed')
+  expect(handlingText({ handling: 'unhandled', effect: null, strategy: null, ratePerSecond: 1 })).toContain(
+    'no process',
+  )
+  expect(handlingText({ handling: 'observed', effect: null, strategy: null, ratePerSecond: 1 })).toContain(
+    'Only observed',
+  )
 })
 
 test('the rule of an action is found by its key and cluster alone', () => {

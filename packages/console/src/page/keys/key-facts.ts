@@ -40,12 +40,14 @@ export function handlingText({
   handling,
   effect,
   ratePerSecond,
-}: Pick<KeyView, 'handling' | 'effect' | 'ratePerSecond'>): string {
+  strategy,
+}: Pick<KeyView, 'handling' | 'effect' | 'ratePerSecond' | 'strategy'>): string {
   if (handling === 'unhandled') return t('Not carried out: no process that uses the key has a link to this hub.')
   if (handling === 'observed') return t('Only observed: nothing reaches the services.')
   if (handling !== 'handled') return t('Not hot.')
   if (effect === null) return t('Handled; the services have not reported its effect yet.')
-  if (effect.combinedPerSecond !== undefined)
+  // A key that was combined before, or that another rule combines, says so for a while.
+  if (strategy?.strategy === 'Combine' && effect.combinedPerSecond !== undefined)
     return t('Handled: {combined} of its increments go out as part of another’s command.', {
       combined: rate(effect.combinedPerSecond),
     })

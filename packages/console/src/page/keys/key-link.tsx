@@ -34,7 +34,13 @@ export function KeyName({ text, length }: { readonly text: string; readonly leng
   )
 }
 
+/** Clusters of which this page has heard: keys of the past may be of one that has none in use now. */
+const clusters = new Set<string>()
+const maxClusters = 100
+
 function areSeveralClusters(): boolean {
-  const keys = overview.value?.keys ?? []
-  return keys.some(({ redisClusterId }) => redisClusterId !== keys[0]!.redisClusterId)
+  for (const { redisClusterId } of overview.value?.keys ?? []) {
+    if (clusters.size < maxClusters) clusters.add(redisClusterId)
+  }
+  return clusters.size > 1
 }

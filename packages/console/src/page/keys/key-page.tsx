@@ -1,4 +1,5 @@
 import {
+  type AutopilotView,
   type EpisodesView,
   type HistoryView,
   type KeyDetail,
@@ -19,7 +20,7 @@ import { route } from '../shell/route.ts'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
 import { Episodes } from '../timeline/episodes.tsx'
-import { periodName, periodOf, RangeChoice } from '../timeline/range.tsx'
+import { periodName, periodOf, RangeChoice, zoomTo } from '../timeline/range.tsx'
 import { KeyActions } from './key-actions.tsx'
 import { actionRule, handlingText, strategyText, thresholdsOf, thresholdText } from './key-facts.ts'
 import { Inspection } from './key-inspection.tsx'
@@ -63,14 +64,27 @@ function OneKey({ redisClusterId, text }: KeyProps) {
           )}
         </h1>
         {error !== undefined && <p class="problem">{error}</p>}
-        {detail !== undefined && <Figures detail={detail} />}
+        {detail !== undefined && (
+          <>
+            <p class="standing">
+              {detail.strategy !== null && <b>{detail.strategy.strategy}</b>}
+              {detail.ruleId !== null && (
+                <a href={`#/rules?edit=${encodeURIComponent(detail.ruleId)}`}>
+                  {t('rule {rule}', { rule: detail.ruleId })}
+                </a>
+              )}
+              <span>{handlingText(detail)}</span>
+            </p>
+            <Figures detail={detail} />
+          </>
+        )}
       </section>
       {canOperate.value && rules.value !== undefined && (detail !== undefined || error !== undefined) && (
         <KeyActions
           redisClusterId={redisClusterId}
           text={text}
           name={name}
-          ratePerSecond={detail?.ratePerSecond ?? 0}
+          now={detail ?? notUsed}
           inForce={inForce}
           onChange={reloadAll}
         />
@@ -88,6 +102,8 @@ function OneKey({ redisClusterId, text }: KeyProps) {
     </>
   )
 }
+
+const notUsed = { ratePerSecond: 0, strategy: null, ruleId: null, effect: null, handling: null } as const
 
 function cardClass(detail: KeyDetail | undefined): string {
   if (detail === undefined) return 'unknown'
@@ -110,6 +126,7 @@ function Figures({ detail }: { readonly detail: KeyDetail }) {
           <Figure name={t('from memory')} value={percent(effect.localHitRate)} />
         </>
       )}
+      {detail.node !== undefined && <NodeFigures redisClusterId={detail.redisClusterId} node={detail.node} />}
     </dl>
   )
 }
@@ -120,7 +137,7 @@ function RateChart(props: KeyProps & { readonly detail: KeyDetail | undefined; r
   const now = overview.value?.hubTime ?? Date.now()
   const period = periodOf(now, '1m')
   const isLive = period === undefined
-  const search = new URLSearchParams({ by: 'key', cluster: redisClusterId, key: text, limit: '200' })
+  const search = new URLSearchParams({ by: 'key', cluster: redisClusterId, key: text, marks: '60' })
   const path = isLive ? '' : `/v1/history?${search}&from=${period.from}&to=${period.to}`
   const { value: past, error } = useLoaded<HistoryView>(path, 5000, periodName('1m'))
   const row = past?.rows.find(({ name }) => name === text)
@@ -150,10 +167,36 @@ function RateChart(props: KeyProps & { readonly detail: KeyDetail | undefined; r
         levels={thresholdsOf(rule)}
         marks={marksOf((isLive ? detail?.events : past?.events) ?? [])}
         height={190}
+        onZoom={zoomTo}
       />
     </section>
   )
 }
+
+/** The load of the key's node: as it is, and as it would be without any strategy. */
+function NodeFigures({ redisClusterId, node }: { readonly redisClusterId: string; readonly node: string }) {
+  const loads = useLoaded<AutopilotView>('/v1/autopilot', 5000)
+  const { value } = useLoaded<NodeRows>(
+    `/v1/history?by=node&cluster=${encodeURIComponent(redisClusterId)}&limit=50`,
+    5000,
+  )
+  const ofCluster = loads.value?.nodes.filter((one) => one.redisClusterId === redisClusterId) ?? []
+  const load = ofCluster.find((one) => one.node === node) ?? (ofCluster.length === 1 ? ofCluster[0] : undefined)
+  const asked = value?.rows.find(({ name }) => name === node)?.series.at(-2)
+  return (
+    <>
+      {load !== undefined && <Figure name={t('its node serves')} value={rate(load.operationsPerSecond)} />}
+      {(load !== undefined || asked !== undefined) && (
+        <Figure
+          name={t('its node without strategies')}
+          value={rate(Math.max(load?.demandPerSecond ?? 0, load === undefined ? (asked ?? 0) : 0))}
+        />
+      )}
+    </>
+  )
+}
+
+type NodeRows = Pick<HistoryView, 'rows'>
 
 function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Rule | undefined }) {
   const staleness = useLoaded<{ rules: RuleStalenessView[] }>('/v1/staleness', 5000)
@@ -181,7 +224,7 @@ function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Ru
         <dd>{strategyText(detail.strategy)}</dd>
         <dt>{t('Effect')}</dt>
         <dd>{handlingText(detail)}</dd>
-        <dt>{t('Staleness seen')}</dt>
+        <dt>{t('Staleness seen, of all keys of the rule')}</dt>
         <dd>
           {seen === undefined
             ? t('No value was compared yet.')

@@ -1,12 +1,13 @@
 import type { KeyEffectView, KeyView } from '@firebreak/core'
 import type { ComponentChildren } from 'preact'
-import { useRef, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { Sparkline } from '../chart/sparkline.tsx'
 import { overview } from '../data/live.ts'
 import { ago, bytes, percent, rate } from '../format/format.ts'
 import { rowSlots } from '../table/row-slots.ts'
 import { ScrollFrame } from '../table/scroll-frame.tsx'
 import { steadyOrder } from '../table/steady-order.ts'
+import { useHold } from '../table/use-hold.ts'
 import { t } from '../text/text.ts'
 import { KeyLink } from './key-link.tsx'
 
@@ -27,12 +28,12 @@ export function keyId({ redisClusterId, key }: Pick<KeyView, 'redisClusterId' | 
 
 /** Keys with their rate, what is done and why. Rows keep their places under the pointer and the focus. */
 export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, title) => title, empty }: KeyTableProps) {
-  const [isHeld, setHeld] = useState(false)
+  const { isHeld, props } = useHold(keys.length === 0)
   const slots = useRef<ReadonlyMap<string, number>>(new Map())
   if (keys.length === 0) return <p class="empty">{empty ?? t('No key is used right now.')}</p>
   const rows = isHeld ? steadyOrder([...slots.current.keys()], keys, keyId) : keys
   slots.current = rowSlots(slots.current, rows.map(keyId), !isHeld)
-  const ranks = new Map(keys.map((key, rank) => [keyId(key), rank]))
+  const places = new Map(keys.map((key, place) => [keyId(key), place + 1]))
   const now = overview.value?.hubTime ?? Date.now()
   return (
     <ScrollFrame label={t('Hottest keys')}>
@@ -49,8 +50,13 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
             <th class="number">{heading('rate', t('Rate'))}</th>
             {!isShort && <th class="number minor">{heading('rate10', t('10 s'))}</th>}
             {!isShort && <th class="number minor">{heading('rate60', t('1 min'))}</th>}
-            <th class="number minor">{t('Share')}</th>
-            {!isShort && <th class="number minor">{heading('writes', t('Writes'))}</th>}
+            <th class="number minor">{heading('share', t('Share'))}</th>
+            {!isShort && (
+              <th class="number minor">
+                <span class="line">{heading('reads', t('Reads'))}</span>
+                <span class="line">{heading('writes', t('Writes'))}</span>
+              </th>
+            )}
             {!isShort && <th class="number minor">{heading('bytes', t('Bytes'))}</th>}
             <th class="minor">{t('Last minute')}</th>
             <th>{t('State')}</th>
@@ -64,19 +70,15 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
             )}
           </tr>
         </thead>
-        <tbody
-          onMouseEnter={() => setHeld(true)}
-          onMouseLeave={() => setHeld(false)}
-          onFocusIn={() => setHeld(true)}
-          onFocusOut={() => setHeld(false)}
-        >
+        <tbody {...props}>
           {rows.map((key) => {
-            const rank = ranks.get(keyId(key))!
+            // The place among all keys; hubs of earlier versions say only the place on this page.
+            const rank = key.rank ?? places.get(keyId(key))!
             return (
               <tr key={slots.current.get(keyId(key))} class={key.state}>
                 {lead && <td class="pinning tight">{lead(key)}</td>}
                 <td class="rank number tight">
-                  {rank + 1} <Move by={key.rankMove} />
+                  {rank} <Move by={key.rankMove} />
                 </td>
                 <td class="key">
                   <KeyLink redisClusterId={key.redisClusterId} text={key.key} />
@@ -88,7 +90,12 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
                 {!isShort && <td class="number minor">{rate(key.rates?.tenSeconds ?? 0)}</td>}
                 {!isShort && <td class="number minor">{rate(key.rates?.minute ?? 0)}</td>}
                 <td class="number minor">{percent(key.share)}</td>
-                {!isShort && <td class="number minor">{rate(key.writesPerSecond)}</td>}
+                {!isShort && (
+                  <td class="number minor">
+                    {rate(Math.max(0, key.ratePerSecond - key.writesPerSecond))}
+                    <small>{t('{rate} written', { rate: rate(key.writesPerSecond) })}</small>
+                  </td>
+                )}
                 {!isShort && <td class="number minor">{bytes(key.bytesPerSecond)}/s</td>}
                 <td class="minor">
                   <Sparkline values={key.sparkline} />
@@ -102,7 +109,7 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
                 </td>
                 {!isShort && (
                   <td class="minor">
-                    {key.services?.join(', ') ?? '–'}
+                    <span class="whole-line">{key.services?.join(', ') ?? '–'}</span>
                     <small>{key.hosts === 1 ? t('1 host') : t('{n} hosts', { n: key.hosts })}</small>
                   </td>
                 )}
@@ -124,9 +131,11 @@ export function StateBadge({ state }: { readonly state: KeyView['state'] }) {
 function Handling({ of: { strategy, handling, effect } }: { readonly of: KeyView }) {
   return (
     <>
-      {strategy?.strategy ?? '–'}
+      {handling === 'observed' ? t('only observed') : (strategy?.strategy ?? '–')}
       {handling === 'unhandled' && <small class="problem">{t('not carried out')}</small>}
-      {handling === 'observed' && <small>{t('only observed')}</small>}
+      {handling === 'observed' && strategy !== null && strategy.strategy !== 'Observe' && (
+        <small>{t('{strategy} in shadow', { strategy: strategy.strategy })}</small>
+      )}
       {effect !== null && handling === 'handled' && <small>{effectText(strategy, effect)}</small>}
     </>
   )

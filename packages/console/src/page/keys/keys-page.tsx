@@ -6,8 +6,10 @@ import { overview } from '../data/live.ts'
 import { useLoaded } from '../data/loaded.ts'
 import { isPaused } from '../data/pause.ts'
 import { count, percent, rate } from '../format/format.ts'
+import { notify } from '../shell/notices.tsx'
 import { addressOf, route, setQuery } from '../shell/route.ts'
 import { download, toCsv } from '../table/export.ts'
+import { Paging, pageIn } from '../table/paging.tsx'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
 import { KeyTable } from './key-table.tsx'
@@ -15,6 +17,10 @@ import { RuleFromKey } from './rule-from-key.tsx'
 
 const pageSize = 50
 const maxPins = 10
+/** What the list is narrowed by, beside state and text. */
+const narrowing = ['cluster', 'service', 'rule', 'strategy', 'handling'] as const
+const strategies = ['LocalCache', 'RedundantKeys', 'RateLimit', 'Combine', 'Observe'] as const
+const handlings = ['handled', 'observed', 'unhandled'] as const
 
 interface KeysAnswer {
   readonly keys: readonly KeyView[]
@@ -25,15 +31,24 @@ interface KeysAnswer {
 export function KeysPage() {
   const { query } = route.value
   const { filter = '', state = '', sort = 'heat', by = '' } = query
-  const page = Math.max(0, Math.trunc(Number(query['page'] ?? 0)) || 0)
+  const page = pageIn(query['page'])
   const wanted = new URLSearchParams({
     ...(filter !== '' && { match: filter }),
     ...(state !== '' && { state }),
     ...(query['group'] !== undefined && { group: query['group'] }),
-    ...(query['cluster'] !== undefined && { cluster: query['cluster'] }),
+    ...Object.fromEntries(narrowing.flatMap((name) => (query[name] ? [[name, query[name]]] : []))),
   })
   const offset = page * pageSize
   const path = `/v1/keys?limit=${pageSize}&offset=${offset}&sort=${sort}&${wanted}`
+  const exported = async (format: 'csv' | 'json') => {
+    try {
+      const { saved, total } = await exportKeys(format, wanted, sort)
+      if (saved < total)
+        notify({ text: t('Saved the first {n} of {total} keys.', { n: count(saved), total: count(total) }) })
+    } catch (error) {
+      notify({ text: (error as Error).message, isProblem: true })
+    }
+  }
   const { value, error } = useLoaded<KeysAnswer>(by === 'prefix' ? '' : path, 1000)
   return (
     <>
@@ -41,10 +56,10 @@ export function KeysPage() {
         <div class="card-head">
           <h1>{t('Hot keys')}</h1>
           <span class="tools">
-            <button type="button" onClick={() => void exportKeys('csv', wanted, sort)}>
+            <button type="button" onClick={() => void exported('csv')}>
               CSV
             </button>
-            <button type="button" onClick={() => void exportKeys('json', wanted, sort)}>
+            <button type="button" onClick={() => void exported('json')}>
               JSON
             </button>
           </span>
@@ -61,7 +76,7 @@ export function KeysPage() {
             <>
               <KeyTable
                 keys={value.keys}
-                empty={emptyText(filter !== '' || state !== '')}
+                empty={emptyText(wanted.size > 0)}
                 lead={(key) => <Pin of={key} />}
                 tail={({ redisClusterId, key, ratePerSecond }) =>
                   canOperate.value && (
@@ -70,7 +85,13 @@ export function KeysPage() {
                 }
                 heading={(column, title) => <SortButton column={column} title={title} sort={sort} />}
               />
-              <Paging total={value.total} offset={offset} />
+              <Paging
+                name="page"
+                page={page}
+                size={pageSize}
+                total={value.total}
+                alone={t('{n} keys', { n: count(value.total) })}
+              />
             </>
           )}
         </section>
@@ -115,21 +136,23 @@ function FilterFields() {
           ))}
         </select>
       </label>
+      <Choice name="handling" title={t('Handling')} choices={handlings.map((one) => [one, t(handlingTitles[one])])} />
+      <Choice name="strategy" title={t('Strategy')} choices={strategies.map((one) => [one, one])} />
       {(clusters.length > 1 || cluster !== '') && (
-        <label>
-          {t('Cluster')}
-          <select
-            name="cluster"
-            value={cluster}
-            onChange={(event) => setQuery({ cluster: event.currentTarget.value, page: '' })}
-          >
-            <option value="">{t('all')}</option>
-            {clusters.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
+        <Choice name="cluster" title={t('Cluster')} choices={clusters.map((one) => [one, one])} />
       )}
+      {(['service', 'rule'] as const).map((name) => (
+        <label key={name}>
+          {name === 'service' ? t('Service') : t('Rule')}
+          <input
+            type="search"
+            name={name}
+            size={12}
+            value={route.value.query[name] ?? ''}
+            onChange={(event) => setQuery({ [name]: event.currentTarget.value, page: '' })}
+          />
+        </label>
+      ))}
       <label class="check">
         <input
           type="checkbox"
@@ -148,6 +171,35 @@ function FilterFields() {
   )
 }
 
+const handlingTitles = { handled: 'handled', observed: 'only observed', unhandled: 'not handled' } as const
+
+interface ChoiceProps {
+  /** The setting of the address. */
+  readonly name: string
+  readonly title: string
+  readonly choices: readonly (readonly [value: string, title: string])[]
+}
+
+function Choice({ name, title, choices }: ChoiceProps) {
+  return (
+    <label>
+      {title}
+      <select
+        name={name}
+        value={route.value.query[name] ?? ''}
+        onChange={(event) => setQuery({ [name]: event.currentTarget.value, page: '' })}
+      >
+        <option value="">{t('all')}</option>
+        {choices.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
 function SortButton(props: { readonly column: string; readonly title: string; readonly sort: string }) {
   const { column, title, sort } = props
   const isOn = sort === column
@@ -161,32 +213,6 @@ function SortButton(props: { readonly column: string; readonly title: string; re
       {title}
       {isOn && ' ↓'}
     </button>
-  )
-}
-
-function Paging({ total, offset }: { readonly total: number; readonly offset: number }) {
-  const page = offset / pageSize
-  if (total <= pageSize && page === 0) return <p class="paging">{t('{n} keys', { n: count(total) })}</p>
-  return (
-    <p class="paging">
-      <button
-        type="button"
-        disabled={page === 0}
-        onClick={() => setQuery({ page: page === 1 ? '' : String(page - 1) })}
-      >
-        {t('Back')}
-      </button>
-      <span>
-        {t('{from}–{to} of {total}', {
-          from: count(offset + 1),
-          to: count(Math.min(total, offset + pageSize)),
-          total: count(total),
-        })}
-      </span>
-      <button type="button" disabled={offset + pageSize >= total} onClick={() => setQuery({ page: String(page + 1) })}>
-        {t('Next')}
-      </button>
-    </p>
   )
 }
 
@@ -271,7 +297,7 @@ function Groups({ wanted }: { readonly wanted: URLSearchParams }) {
             ),
           },
           { title: t('Keys'), cell: ({ keys }) => count(keys), isNumber: true },
-          { title: t('hot'), cell: ({ hot }) => count(hot), isNumber: true },
+          { title: t('Hot'), cell: ({ hot }) => count(hot), isNumber: true },
           { title: t('Rate'), cell: ({ ratePerSecond }) => rate(ratePerSecond), isNumber: true },
           { title: t('Writes'), cell: ({ writesPerSecond }) => rate(writesPerSecond), isNumber: true, isMinor: true },
           { title: t('Share'), cell: ({ share }) => percent(share), isNumber: true },
@@ -289,9 +315,13 @@ function Groups({ wanted }: { readonly wanted: URLSearchParams }) {
 const exportedKeys = 1000
 
 /** The keys of the filter, not only those of this page. */
-async function exportKeys(format: 'csv' | 'json', wanted: URLSearchParams, sort: string): Promise<void> {
-  const { keys } = await call<KeysAnswer>('GET', `/v1/keys?limit=${exportedKeys}&sort=${sort}&${wanted}`)
-  if (format === 'json') return download('hot-keys.json', 'application/json', JSON.stringify(keys, null, 2))
+async function exportKeys(format: 'csv' | 'json', wanted: URLSearchParams, sort: string) {
+  const { keys, total } = await call<KeysAnswer>('GET', `/v1/keys?limit=${exportedKeys}&sort=${sort}&${wanted}`)
+  const done = { saved: keys.length, total }
+  if (format === 'json') {
+    download('hot-keys.json', 'application/json', JSON.stringify(keys, null, 2))
+    return done
+  }
   const columns = [
     'cluster',
     'key',
@@ -300,6 +330,7 @@ async function exportKeys(format: 'csv' | 'json', wanted: URLSearchParams, sort:
     'rate 10 s',
     'rate 1 min',
     'share',
+    'reads',
     'writes',
     'bytes',
     'error',
@@ -316,6 +347,7 @@ async function exportKeys(format: 'csv' | 'json', wanted: URLSearchParams, sort:
     Math.round(key.rates?.tenSeconds ?? 0),
     Math.round(key.rates?.minute ?? 0),
     key.share,
+    Math.max(0, key.ratePerSecond - key.writesPerSecond),
     key.writesPerSecond,
     key.bytesPerSecond,
     key.errorPerSecond,
@@ -325,4 +357,5 @@ async function exportKeys(format: 'csv' | 'json', wanted: URLSearchParams, sort:
     key.reason,
   ])
   download('hot-keys.csv', 'text/csv', toCsv(columns, rows))
+  return done
 }

@@ -13,26 +13,28 @@ import { alarmPlace } from './alarm-place.ts'
 
 const silences = [600_000, 3_600_000, 28_800_000, 86_400_000] as const
 
-/** What is broken right now, what is tried about it, and who looks after it. */
-export function Alarms({
-  alarms,
-  onChange,
-}: {
+interface AlarmsProps {
   readonly alarms: readonly AlarmView[]
+  /** So many are shown, with the way to the others. @default all */
+  readonly most?: number
   readonly onChange?: () => void
-}) {
+}
+
+/** What is broken right now, what is tried about it, and who looks after it. */
+export function Alarms({ alarms, most = alarms.length, onChange }: AlarmsProps) {
   if (alarms.length === 0) return null
   return (
     <section class="alarms" aria-label={t('Alarms')}>
-      {alarms.map((alarm) => (
+      {alarms.slice(0, most).map((alarm) => (
         <div key={alarm.id} class={`alarm ${alarm.severity} ${alarm.state ?? ''}`}>
           <span class="sign" aria-hidden="true">
             !
           </span>
           <div>
             <b>{alarm.cause}</b>
-            <p>{alarm.retry}</p>
-            <AlarmPlace of={alarm} />
+            <p>
+              {alarm.retry} <AlarmPlace of={alarm} />
+            </p>
             <AlarmNotes of={alarm} />
           </div>
           <div class="alarm-side">
@@ -42,6 +44,11 @@ export function Alarms({
           </div>
         </div>
       ))}
+      {alarms.length > most && (
+        <p>
+          <a href="#/alerts">{t('{n} more alarms', { n: alarms.length - most })}</a>
+        </p>
+      )}
     </section>
   )
 }
@@ -50,20 +57,14 @@ export function Alarms({
 function AlarmPlace({ of: { id, subject } }: { readonly of: AlarmView }) {
   if (subject !== undefined) {
     return (
-      <p>
-        <a class="button primary" href={keyAddress(subject.redisClusterId, subject.key)}>
-          {t('Open {key}', { key: cutMiddle(readableKey(subject.key)) })}
-        </a>
-      </p>
+      <a class="button primary" href={keyAddress(subject.redisClusterId, subject.key)}>
+        {t('Open {key}', { key: cutMiddle(readableKey(subject.key)) })}
+      </a>
     )
   }
   const place = alarmPlace(id)
   if (place === undefined) return null
-  return (
-    <p>
-      <a href={place.address}>{t('To {page}', { page: t(place.title) })}</a>
-    </p>
-  )
+  return <a href={place.address}>{t('To {page}', { page: t(place.title) })}</a>
 }
 
 function AlarmNotes({ of: { acknowledged, silence } }: { readonly of: AlarmView }) {

@@ -1,10 +1,15 @@
 import type { Overview } from '@firebreak/core'
+import { useRef, useState } from 'preact/hooks'
 import { t } from '../text/text.ts'
 
-/** Leads from an empty hub to the first protected key, and notices each step by itself. */
-export function FirstRun({ now }: { readonly now: Overview }) {
-  const hasSensor = now.sensors.hosts > 0
-  const hasKey = now.keys.length > 0
+/** Leads from an empty hub to the first protected key, and notices each step by itself; the last one stays until it was read. */
+export function FirstRun({ now, isFirst }: { readonly now: Overview; readonly isFirst: boolean }) {
+  const wasFirst = useRef(false)
+  const [isRead, setRead] = useState(false)
+  if (isFirst) wasFirst.current = true
+  if (!wasFirst.current || isRead) return null
+  const hasSensor = !isFirst || now.sensors.hosts > 0
+  const hasKey = !isFirst || now.keys.length > 0
   const handled = now.keys.find(({ handling }) => handling === 'handled')
   const steps = [
     {
@@ -22,10 +27,10 @@ export function FirstRun({ now }: { readonly now: Overview }) {
       code: 'npm run demo',
     },
     {
-      isDone: handled !== undefined,
+      isDone: !isFirst || handled !== undefined,
       title: t('See the first key protected'),
       text:
-        handled === undefined
+        isFirst && handled === undefined
           ? t('A key that crosses the threshold of a rule shows up here by itself.')
           : t('Done: a key is hot and handled.'),
       code: '',
@@ -33,7 +38,14 @@ export function FirstRun({ now }: { readonly now: Overview }) {
   ]
   return (
     <section class="first-run" aria-label={t('First steps')}>
-      <h2>{t('Three steps to the first protected key')}</h2>
+      <div class="card-head">
+        <h2>{t('Three steps to the first protected key')}</h2>
+        {!isFirst && (
+          <button type="button" onClick={() => setRead(true)}>
+            {t('Close')}
+          </button>
+        )}
+      </div>
       <ol>
         {steps.map(({ isDone, title, text, code }) => (
           <li key={title} class={isDone ? 'is-done' : undefined}>

@@ -1,62 +1,103 @@
-import type { SlotView } from '@firebreak/core'
+import type { HistoryRow, HistoryView } from '@firebreak/core'
 import { useLoaded } from '../data/loaded.ts'
 import { percent, rate } from '../format/format.ts'
+import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
 
-const parts = 32
-const slotCount = 16384
+/** What the servers count themselves (`GET /v1/engines`). */
+interface Engine {
+  readonly redisClusterId: string
+  readonly nodes: readonly {
+    readonly node: string
+    readonly operationsPerSecond: number
+    readonly unreportedShare: number
+  }[]
+}
 
-/** How evenly the accesses fall on the slots: a hot key shows as a peak. */
+type NodeRows = Pick<HistoryView, 'rows'>
+
+/** How evenly the accesses fall on the nodes: one that takes far more than its part has the hot keys. */
 export function NodeSkew() {
-  const { value, error } = useLoaded<{ slots: SlotView[] }>('/v1/slots?limit=10000')
-  const clusters = [...new Set(value?.slots.map(({ redisClusterId }) => redisClusterId))].sort()
+  const { value, error } = useLoaded<NodeRows>('/v1/history?by=node&limit=200', 5000)
+  const engines = useLoaded<{ engines: Engine[] }>('/v1/engines', 5000)
+  const rows = value?.rows.map(withRate).filter(({ perSecond }) => perSecond > 0)
+  const totals = new Map<string, { sum: number; nodes: number }>()
+  for (const { redisClusterId, perSecond } of rows ?? []) {
+    const total = totals.get(redisClusterId) ?? { sum: 0, nodes: 0 }
+    totals.set(redisClusterId, { sum: total.sum + perSecond, nodes: total.nodes + 1 })
+  }
+  const ownOf = (row: HistoryRow) => {
+    const nodes = engines.value?.engines.find((one) => one.redisClusterId === row.redisClusterId)?.nodes ?? []
+    return nodes.find(({ node }) => node === row.name) ?? (nodes.length === 1 ? nodes[0] : undefined)
+  }
   return (
-    <section aria-label={t('Load by slot')}>
+    <section aria-label={t('Load by node')}>
       <div class="card-head">
-        <h2>{t('Load by slot')}</h2>
-        <a href="#/heat">{t('heat map')}</a>
+        <h2>{t('Load by node')}</h2>
+        <a href="#/heat?by=node">{t('heat map')}</a>
       </div>
-      {error !== undefined && <p class="problem">{error}</p>}
-      {value !== undefined && clusters.length === 0 && <p class="empty">{t('No accesses seen yet.')}</p>}
-      {clusters.map((cluster) => (
-        <Skew key={cluster} cluster={cluster} slots={value!.slots.filter((slot) => slot.redisClusterId === cluster)} />
-      ))}
+      <RecordTable
+        label={t('Load by node')}
+        rows={rows}
+        error={error}
+        id={({ redisClusterId, name }) => `${redisClusterId} ${name}`}
+        empty={t('No accesses seen yet.')}
+        columns={[
+          {
+            title: t('Node'),
+            cell: (row) => (
+              <>
+                <code>{row.name || t('(one node)')}</code>
+                <small>{row.redisClusterId}</small>
+              </>
+            ),
+          },
+          { title: t('Asked for'), cell: ({ perSecond }) => rate(perSecond), isNumber: true },
+          {
+            title: t('Of its cluster'),
+            cell: ({ redisClusterId, perSecond }) => {
+              const { sum, nodes } = totals.get(redisClusterId)!
+              const times = (perSecond / sum) * nodes
+              return (
+                <>
+                  {percent(perSecond / sum)}
+                  {nodes > 1 && (
+                    <>
+                      <progress max={sum} value={perSecond} aria-label={percent(perSecond / sum)} />
+                      {times >= 1.5 && <small class="problem">{t('{n} × its part', { n: times.toFixed(1) })}</small>}
+                    </>
+                  )}
+                </>
+              )
+            },
+            isNumber: true,
+          },
+          {
+            title: t('It serves'),
+            cell: (row) => {
+              const own = ownOf(row)
+              return own === undefined ? '–' : rate(own.operationsPerSecond)
+            },
+            isNumber: true,
+            isMinor: true,
+          },
+          {
+            title: t('From others'),
+            cell: (row) => {
+              const own = ownOf(row)
+              return own === undefined ? '–' : percent(own.unreportedShare)
+            },
+            isNumber: true,
+            isMinor: true,
+          },
+        ]}
+      />
     </section>
   )
 }
 
-function Skew({ cluster, slots }: { readonly cluster: string; readonly slots: readonly SlotView[] }) {
-  const sums = new Array<number>(parts).fill(0)
-  let total = 0
-  for (const { slot, ratePerSecond } of slots) {
-    sums[Math.floor((slot / slotCount) * parts)]! += ratePerSecond
-    total += ratePerSecond
-  }
-  const top = Math.max(...sums, 1)
-  const busiest = sums.indexOf(Math.max(...sums))
-  const from = (busiest * slotCount) / parts
-  const text = t('{cluster}: slots {from}–{to} take {share} of {rate}', {
-    cluster,
-    from,
-    to: from + slotCount / parts - 1,
-    share: percent(total === 0 ? 0 : sums[busiest]! / total),
-    rate: rate(total),
-  })
-  return (
-    <figure class="skew">
-      <svg viewBox={`0 0 ${parts * 10} 60`} preserveAspectRatio="none" role="img" aria-label={text}>
-        {sums.map((sum, index) => (
-          <rect
-            key={index}
-            class={index === busiest ? 'top' : undefined}
-            x={index * 10 + 1}
-            width="8"
-            y={60 - Math.max(1, (sum / top) * 58)}
-            height={Math.max(1, (sum / top) * 58)}
-          />
-        ))}
-      </svg>
-      <figcaption>{text}</figcaption>
-    </figure>
-  )
+/** The last whole points of the hour: what the node was asked for now, memory included. */
+function withRate(row: HistoryRow): HistoryRow & { readonly perSecond: number } {
+  const last = row.series.slice(-4, -1)
+  return { ...row, perSecond: last.reduce((sum, rate) => sum + rate, 0) / Math.max(1, last.length) }
 }

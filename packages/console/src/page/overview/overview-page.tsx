@@ -17,13 +17,13 @@ const topKeys = 10
 /** Is anything hot, and are we safe? */
 export function OverviewPage() {
   const now = overview.value
-  const events = useLoaded<{ events: HistoryEvent[] }>('/v1/history?limit=200', 5000)
+  const events = useLoaded<{ events: HistoryEvent[] }>('/v1/history?limit=8', 5000)
   if (now === undefined) return <p class="empty">{t('Waiting for the hub …')}</p>
   return (
     <>
       <Verdict now={now} />
-      <Alarms alarms={now.alarms} />
-      {isFirstRun(now, events.value?.events) && <FirstRun now={now} />}
+      <Alarms alarms={now.alarms} most={3} />
+      <FirstRun now={now} isFirst={isFirstRun(now, events.value?.events)} />
       <Traffic now={now} />
       <section aria-label={t('Keys')}>
         <div class="card-head">
@@ -40,12 +40,11 @@ export function OverviewPage() {
   )
 }
 
-/** Nobody reports, or no key was ever handled here. */
+/** No key was ever handled here, as the hub remembers; hubs of earlier versions know only their last events. */
 function isFirstRun(now: Overview, events: readonly HistoryEvent[] | undefined): boolean {
+  if (now.wasHandled !== undefined) return !now.wasHandled
   if (events === undefined) return false
-  const isHandled = now.keys.some(({ handling }) => handling === 'handled')
-  const wasHandled = events.some(({ kind }) => kind === 'handled')
-  return !(isHandled || wasHandled) || now.sensors.hosts === 0
+  return !now.keys.some(({ handling }) => handling === 'handled') && !events.some(({ kind }) => kind === 'handled')
 }
 
 function LastEvents(props: {
@@ -60,7 +59,7 @@ function LastEvents(props: {
       </div>
       <RecordTable
         label={t('Last events')}
-        rows={props.events?.filter(({ kind }) => kind !== 'extended').slice(0, 8)}
+        rows={props.events?.filter(({ kind }) => kind !== 'extended')}
         error={props.error}
         id={({ at, kind, key, redisClusterId }) => `${at} ${kind} ${redisClusterId} ${key}`}
         empty={t('Nothing yet.')}

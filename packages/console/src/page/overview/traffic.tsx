@@ -1,4 +1,12 @@
-import { type HistoryEvent, type HistoryView, type Overview, readableKey, type TrafficPoint } from '@firebreak/core'
+import {
+  allReads,
+  type HistoryEvent,
+  type HistoryView,
+  type Overview,
+  readableKey,
+  savedReads,
+  type TrafficPoint,
+} from '@firebreak/core'
 import { type ChartMark, TimeChart } from '../chart/time-chart.tsx'
 import { useLoaded } from '../data/loaded.ts'
 import { cutMiddle } from '../format/cut-middle.ts'
@@ -10,7 +18,8 @@ import { periodName, periodOf, RangeChoice, zoomTo } from '../timeline/range.tsx
 export function Traffic({ now }: { readonly now: Overview }) {
   const period = periodOf(now.hubTime, '2m')
   const live = Math.floor((now.traffic[0]?.at ?? now.hubTime) / 60_000) * 60_000
-  const path = period === undefined ? `from=${live}&limit=200` : `from=${period.from}&to=${period.to}&limit=200`
+  const path =
+    period === undefined ? `from=${live}&limit=1&marks=60` : `from=${period.from}&to=${period.to}&limit=1&marks=60`
   const { value: past, error } = useLoaded<HistoryView>(`/v1/history?${path}`, 5000, periodName('2m'))
   const points = period === undefined ? now.traffic : (past?.traffic ?? [])
   return (
@@ -29,6 +38,7 @@ export function Traffic({ now }: { readonly now: Overview }) {
           { label: t('Redis'), colour: '--redis', values: points.map(({ redis }) => redis) },
           { label: t('copies'), colour: '--copies', values: points.map(({ copies }) => copies) },
           { label: t('memory'), colour: '--local', values: points.map(({ local }) => local) },
+          { label: t('limited'), colour: '--limited', values: points.map(({ limited }) => limited) },
         ]}
         marks={marksOf(past?.events ?? [])}
         onZoom={zoomTo}
@@ -55,13 +65,11 @@ export function marksOf(events: readonly HistoryEvent[]): ChartMark[] {
 export function summaryOf(points: readonly TrafficPoint[]): string {
   const last = points.at(-1)
   if (last === undefined) return t('no reads yet')
-  const reads = ({ redis, local, copies }: TrafficPoint) => redis + local + copies
-  const peak = Math.max(...points.map(reads))
-  const all = points.reduce((sum, point) => sum + reads(point), 0)
-  const memory = points.reduce((sum, point) => sum + point.local, 0)
-  return t('now {now}, peak {peak}, {share} from memory', {
-    now: rate(reads(last)),
-    peak: rate(peak),
-    share: percent(all === 0 ? 0 : memory / all),
+  const sum = (of: (point: TrafficPoint) => number) => points.reduce((total, point) => total + of(point), 0)
+  const all = sum(allReads)
+  return t('now {now}, peak {peak}, {share} never reached Redis', {
+    now: rate(allReads(last)),
+    peak: rate(Math.max(...points.map(allReads))),
+    share: percent(all === 0 ? 0 : sum(savedReads) / all),
   })
 }

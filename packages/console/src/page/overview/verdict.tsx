@@ -1,4 +1,4 @@
-import type { Overview, Safety } from '@firebreak/core'
+import { allReads, type Overview, readsOfRedis, type Safety, savedReads } from '@firebreak/core'
 import { link } from '../data/live.ts'
 import { count, percent, rate } from '../format/format.ts'
 import { language, t } from '../text/text.ts'
@@ -9,7 +9,7 @@ export function Verdict({ now }: { readonly now: Overview }) {
   const isLost = link.value === 'lost'
   const safety = isLost ? 'unknown' : safetyOf(now)
   const { rate: traffic, hot } = now
-  const reads = traffic.redis + traffic.local + traffic.copies
+  const reads = allReads(traffic)
   return (
     <section class={`verdict ${safety}`}>
       <h1>
@@ -18,18 +18,20 @@ export function Verdict({ now }: { readonly now: Overview }) {
         </span>
         {isLost ? t('Unknown: the hub does not answer.') : sentenceOf(now, safety)}
       </h1>
-      <dl class="figures">
+      <dl class="figures leading">
         <Figure name={t('reads')} value={rate(reads)} />
-        <Figure name={t('by Redis')} value={rate(traffic.redis + traffic.copies)} />
-        <Figure name={t('from memory')} value={reads > 0 ? percent(traffic.local / reads) : '–'} />
-        <Figure name={t('limited')} value={rate(traffic.limited)} />
+        <Figure name={t('never reach Redis')} value={reads > 0 ? percent(savedReads(traffic) / reads) : '–'} />
         {hot !== undefined && (
           <>
             <Figure name={t('hot, handled')} value={count(hot.handled)} />
-            <Figure name={t('only observed')} value={count(hot.observed)} />
-            <Figure name={t('not handled')} value={count(hot.unhandled)} />
+            <Figure name={t('not handled')} value={count(hot.unhandled)} isBad={hot.unhandled > 0} />
           </>
         )}
+      </dl>
+      <dl class="figures minor">
+        <Figure name={t('reach Redis')} value={rate(readsOfRedis(traffic))} />
+        <Figure name={t('limited')} value={rate(traffic.limited)} />
+        {hot !== undefined && <Figure name={t('only observed')} value={count(hot.observed)} />}
         <Figure name={t('sensors')} value={count(now.sensors.connected)} />
         <Figure name={t('keys watched')} value={count(now.ingest.trackedKeys)} />
       </dl>
@@ -70,9 +72,15 @@ function safetyOf({ safety, isOff, isSafe }: Overview): Safety {
   return safety ?? (isOff ? 'off' : isSafe ? 'safe' : 'unsafe')
 }
 
-export function Figure({ name, value }: { readonly name: string; readonly value: string }) {
+interface FigureProps {
+  readonly name: string
+  readonly value: string
+  readonly isBad?: boolean
+}
+
+export function Figure({ name, value, isBad = false }: FigureProps) {
   return (
-    <div>
+    <div class={isBad ? 'is-bad' : undefined}>
       <dt>{name}</dt>
       <dd>{value}</dd>
     </div>

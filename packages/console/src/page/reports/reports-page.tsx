@@ -28,10 +28,10 @@ export function ReportsPage() {
               ))}
             </fieldset>
             <button type="button" disabled={report === undefined} onClick={() => setQuery({ on: report!.previous })}>
-              {t('Before')}
+              {t('Previous')}
             </button>
             <button type="button" disabled={report?.next == null} onClick={() => setQuery({ on: report!.next! })}>
-              {t('After')}
+              {t('Following')}
             </button>
             <a class="button" href={`${path}&format=csv`} download={`firebreak-${report?.name ?? by}.csv`}>
               CSV
@@ -67,16 +67,26 @@ export function ReportsPage() {
   )
 }
 
-function Totals({ report: { totals, coverage, from, to } }: { readonly report: HeatReport }) {
+function Totals({ report }: { readonly report: HeatReport }) {
+  const { totals, coverage, from, to, leftOut = 0, eventsFrom } = report
+  const isPartial = coverage < 0.9 && to < Date.now()
   return (
     <>
-      <p class="muted">
-        {t('{from} to {to}; {share} of it was recorded', {
-          from: dateTime(from),
-          to: dateTime(to),
+      <p class={isPartial ? 'problem' : 'muted'}>
+        {t('{from} to {to} UTC; {share} of it was recorded', {
+          from: utcTime(from),
+          to: utcTime(to),
           share: percent(coverage),
         })}
       </p>
+      {leftOut > 0 && (
+        <p class="problem">
+          {t('{n} more times are not known: more keys were hot than decisions are kept of.', { n: count(leftOut) })}
+        </p>
+      )}
+      {eventsFrom != null && eventsFrom > from && coverage > 0 && (
+        <p class="muted">{t('Decisions are kept from {time} on.', { time: dateTime(eventsFrom) })}</p>
+      )}
       <dl class="figures">
         <Figure name={t('keys hot')} value={count(totals.keys)} />
         <Figure name={t('episodes')} value={count(totals.episodes)} />
@@ -88,6 +98,11 @@ function Totals({ report: { totals, coverage, from, to } }: { readonly report: H
       </dl>
     </>
   )
+}
+
+/** Days and weeks of a report are those of UTC. */
+function utcTime(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 }
 
 function ReportKeys({ report }: { readonly report: HeatReport }) {

@@ -1,48 +1,40 @@
 import type { DryRunView } from '@firebreak/core'
-import { useEffect, useState } from 'preact/hooks'
-import { call } from '../data/api.ts'
-import { count, duration, percent, timeOfDay } from '../format/format.ts'
+import { useState } from 'preact/hooks'
+import { count, dateTime, duration, percent } from '../format/format.ts'
 import { KeyLink } from '../keys/key-link.tsx'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
+import { hubNow } from '../timeline/range.tsx'
 import type { RuleDraft } from './rule-draft.ts'
+import { useDryRun } from './use-dry-run.ts'
 
-const pauseMs = 400
-const againMs = 1500
-const tries = 10
 const shownKeys = 12
+const periods = [3_600_000, 21_600_000, 86_400_000] as const
 
 /** What the rule would have done in what was recorded, asked whenever somebody stops typing. */
 export function DryRun({ draft: { json, problem } }: { readonly draft: RuleDraft }) {
-  const [run, setRun] = useState<DryRunView>()
-  const [refused, setRefused] = useState<string>()
-  useEffect(() => {
-    if (problem !== undefined) return
-    let isWanted = true
-    const ask = async (triesLeft: number) => {
-      try {
-        const body = { ...(JSON.parse(json) as object) } as { id?: string }
-        // A rule that has no name yet can be tried all the same.
-        const found = await call<DryRunView>('POST', '/v1/rules/draft/dry-run', { ...body, id: 'draft' })
-        if (!isWanted) return
-        setRun(found)
-        setRefused(undefined)
-      } catch (error) {
-        if (!isWanted) return
-        setRefused((error as Error).message)
-        // The hub may be busy with what somebody typed a moment before.
-        if (triesLeft > 0) timer = setTimeout(() => void ask(triesLeft - 1), againMs)
-      }
-    }
-    let timer = setTimeout(() => void ask(tries), pauseMs)
-    return () => {
-      isWanted = false
-      clearTimeout(timer)
-    }
-  }, [json, problem])
+  const [period, setPeriod] = useState<{ readonly length: number; readonly query: string }>()
+  const { run, refused } = useDryRun(problem === undefined ? json : undefined, period?.query)
   return (
     <div class="dry-run" aria-live="polite">
-      <h3>{t('Dry run on recorded traffic')}</h3>
+      <div class="card-head">
+        <h3>{t('Dry run on recorded traffic')}</h3>
+        <fieldset class="choices" aria-label={t('Period')}>
+          {periods.map((length) => (
+            <button
+              key={length}
+              type="button"
+              aria-pressed={(period?.length ?? periods[0]) === length}
+              onClick={() => {
+                const to = Math.floor(hubNow())
+                setPeriod({ length, query: `?from=${to - length}&to=${to}` })
+              }}
+            >
+              {duration(length)}
+            </button>
+          ))}
+        </fieldset>
+      </div>
       {refused !== undefined ? (
         <p class="problem">{refused}</p>
       ) : run === undefined ? (
@@ -81,10 +73,15 @@ function Found({ run }: { readonly run: DryRunView }) {
             {
               title: t('When'),
               cell: ({ spans }) =>
-                spans
-                  .slice(0, 3)
-                  .map(({ from, to }) => `${timeOfDay(from)}–${timeOfDay(to)}`)
-                  .join(', '),
+                spans[0] !== undefined && (
+                  <>
+                    {dateTime(spans[0].from)}
+                    <small>
+                      {t('for {time}', { time: duration(spans[0].to - spans[0].from) })}
+                      {spans.length > 1 && `, ${t('and {n} more', { n: count(spans.length - 1) })}`}
+                    </small>
+                  </>
+                ),
             },
             { title: t('Kept from Redis'), cell: ({ savedReads }) => count(savedReads), isNumber: true },
           ]}

@@ -47,19 +47,21 @@ export function RuleEditor({ draft, refused, onChange, onSave, onCancel }: RuleE
             <DryRun draft={draft} />
           </div>
         </div>
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
+        <div class="save-bar">
+          {problem !== undefined && (
+            <p class="problem" role="alert">
+              {problem}
+            </p>
+          )}
+          <p class="buttons">
+            <button type="submit" class="primary">
+              {t('Save rule')}
+            </button>
+            <button type="button" onClick={onCancel}>
+              {t('Cancel')}
+            </button>
           </p>
-        )}
-        <p class="buttons">
-          <button type="submit" class="primary">
-            {t('Save rule')}
-          </button>
-          <button type="button" onClick={onCancel}>
-            {t('Cancel')}
-          </button>
-        </p>
+        </div>
       </form>
     </section>
   )

@@ -3,6 +3,7 @@ import { patternText, type Rule, type RuleLevel, type RuleRollout } from '@fireb
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { canOperate } from '../data/access.ts'
 import { call } from '../data/api.ts'
+import { dropDraft, keepDraft, keptDraft } from '../data/drafts.ts'
 import { useLoaded } from '../data/loaded.ts'
 import { cutMiddle } from '../format/cut-middle.ts'
 import { count, duration } from '../format/format.ts'
@@ -178,18 +179,31 @@ function OpenRule(props: OneRuleProps) {
   )
 }
 
+/** A rule that somebody has begun to change, and what it was before. */
+interface KeptRule {
+  readonly draft: RuleDraft
+  readonly seen: Rule | undefined
+}
+
 /** The editor of one rule, or of a new one, which a hot key may have been the reason for. */
 function OneRule({ edit, opened, onSaved }: OneRuleProps & { readonly opened: readonly Rule[] }) {
-  const [draft, setDraft] = useState(() => firstDraft(edit, opened))
+  // Another key is another new rule.
+  const name = `rule ${edit} ${route.peek().query['key'] ?? ''}`
+  const kept = useRef(keptDraft<KeptRule>(name))
+  const [draft, setDraft] = useState(() => kept.current?.draft ?? firstDraft(edit, opened))
   const [refused, setRefused] = useState<string>()
   // As it was when the editor opened: whoever saves must have seen what they replace.
-  const [seen, setSeen] = useState(() => opened.find(({ id }) => id === edit))
+  const [seen, setSeen] = useState(() => kept.current?.seen ?? opened.find(({ id }) => id === edit))
   useEffect(() => document.querySelector('.rule-editor')?.scrollIntoView({ block: 'start' }), [])
   const change = (next: RuleDraft) => {
     setDraft(next)
+    keepDraft(name, { draft: next, seen } satisfies KeptRule)
     setRefused(undefined)
   }
-  const close = () => setQuery({ edit: '', key: '', cluster: '', rate: '' })
+  const close = () => {
+    dropDraft(name)
+    setQuery({ edit: '', key: '', cluster: '', rate: '' })
+  }
   const save = async () => {
     let ready: ReturnType<typeof readyToSave>
     let before: Rule | undefined

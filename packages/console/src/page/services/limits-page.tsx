@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { canOperate } from '../data/access.ts'
 import { call, callText } from '../data/api.ts'
+import { dropDraft, keepDraft, keptDraft } from '../data/drafts.ts'
 import { useLoaded } from '../data/loaded.ts'
 import { count } from '../format/format.ts'
 import { Time } from '../format/time.tsx'
@@ -61,7 +62,7 @@ export function LimitsPage() {
         />
       </section>
       <div class="halves">
-        {canOperate.value && version !== undefined && <PolicyEditor key={version} version={version} onSaved={reload} />}
+        {canOperate.value && version !== undefined && <PolicyEditor version={version} onSaved={reload} />}
         <TryRequest />
       </div>
       <section aria-label={t('Versions')}>
@@ -98,24 +99,41 @@ export function LimitsPage() {
   )
 }
 
+const draftName = 'limits policy'
+
+interface PolicyDraft {
+  readonly text: string
+  /** The version that it was made from. */
+  readonly base: number
+}
+
 /** The whole policy as text. Saving names the version that was read: nobody's change is lost. */
 function PolicyEditor({ version, onSaved }: { readonly version: number; readonly onSaved: () => void }) {
-  const [text, setText] = useState<string>()
+  const [kept, setKept] = useState(() => keptDraft<PolicyDraft>(draftName))
   const [problem, setProblem] = useState<string>()
+  const { text, base } = kept ?? { text: undefined, base: version }
+  const change = (next: PolicyDraft | undefined) => {
+    setKept(next)
+    if (next === undefined) dropDraft(draftName)
+    else keepDraft(draftName, next)
+  }
   const read = async () => {
     try {
-      setText(version === 0 ? '[rules]\n\n[result]\n' : await callText('GET', '/v1/limits/dump?format=text'))
+      const dumped = version === 0 ? '[rules]\n\n[result]\n' : await callText('GET', '/v1/limits/dump?format=text')
+      change({ text: dumped, base: version })
+      setProblem(undefined)
     } catch (error) {
       setProblem((error as Error).message)
     }
   }
   const save = async () => {
     try {
-      await callText('PUT', `/v1/limits/policy?expected=${version}`, text)
+      await callText('PUT', `/v1/limits/policy?expected=${base}`, text)
     } catch (error) {
       return setProblem((error as Error).message)
     }
-    const undo = version === 0 ? undefined : () => call('POST', '/v1/limits/rollback', { version })
+    change(undefined)
+    const undo = base === 0 ? undefined : () => call('POST', '/v1/limits/rollback', { version: base })
     await attempt(t('Policy saved.'), async () => {}, undo)
     onSaved()
   }
@@ -138,13 +156,24 @@ function PolicyEditor({ version, onSaved }: { readonly version: number; readonly
             aria-label={t('Policy')}
             spellcheck={false}
             value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
+            onInput={(event) => change({ text: event.currentTarget.value, base })}
           />
+          {base !== version && (
+            <p class="problem" role="alert">
+              {t('Version {n} came while you were editing version {base}. Your text is kept; saving it is refused.', {
+                n: version,
+                base,
+              })}{' '}
+              <button type="button" onClick={() => change({ text, base: version })}>
+                {t('Replace version {n} with my text', { n: version })}
+              </button>
+            </p>
+          )}
           <p class="buttons">
             <button type="button" class="primary" onClick={() => void save()}>
               {t('Save policy')}
             </button>
-            <button type="button" onClick={() => setText(undefined)}>
+            <button type="button" onClick={() => change(undefined)}>
               {t('Cancel')}
             </button>
           </p>
@@ -163,12 +192,15 @@ function PolicyEditor({ version, onSaved }: { readonly version: number; readonly
 function TryRequest() {
   const [parameters, setParameters] = useState('uid=1')
   const [answer, setAnswer] = useState<string>()
+  const [problem, setProblem] = useState<string>()
   const ask = async (event: SubmitEvent) => {
     event.preventDefault()
     try {
       setAnswer(JSON.stringify(await call('GET', `/v1/limits/browse?${parameters}`), null, 2))
+      setProblem(undefined)
     } catch (error) {
-      setAnswer((error as Error).message)
+      setAnswer(undefined)
+      setProblem((error as Error).message)
     }
   }
   return (
@@ -181,7 +213,11 @@ function TryRequest() {
         </label>
         <button type="submit">{t('Ask')}</button>
       </form>
-      {answer === undefined ? (
+      {problem !== undefined ? (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      ) : answer === undefined ? (
         <p class="empty">{t('A request that is tried here counts nowhere.')}</p>
       ) : (
         <pre class="answer">{answer}</pre>

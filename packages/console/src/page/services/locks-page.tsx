@@ -62,13 +62,13 @@ export function LocksPage() {
           <input
             type="search"
             name="filter"
-            placeholder={t('begin of the name')}
+            placeholder={t('name begins with')}
             value={filter}
             onInput={(event) => setQuery({ filter: event.currentTarget.value })}
           />
         </label>
       </div>
-      {value !== undefined && <Totals totals={value.totals} />}
+      {value !== undefined && <Totals totals={value.totals} locks={value.locks} />}
       <RecordTable
         label={t('Locks')}
         rows={value?.locks}
@@ -132,14 +132,22 @@ export function LocksPage() {
   )
 }
 
-function Totals({ totals }: { readonly totals: Readonly<Record<string, number>> }) {
+interface TotalsProps {
+  readonly totals: Readonly<Record<string, number>>
+  readonly locks: readonly LockRow[]
+}
+
+/** Waits that have ended are counted by the processes; those that go on are counted here. */
+function Totals({ totals, locks }: TotalsProps) {
+  const waiters = locks.flatMap((lock) => lock.waiters)
+  const longestMs = Math.max(totals['waitMsMax'] ?? 0, ...waiters.map(({ waitingMs }) => Math.round(waitingMs)))
   return (
     <dl class="figures">
       <Figure name={t('held')} value={count(totals['held'] ?? 0)} />
       <Figure name={t('waiting')} value={count(totals['waiting'] ?? 0)} />
       <Figure name={t('acquired')} value={count(totals['acquired'] ?? 0)} />
-      <Figure name={t('contended')} value={count(totals['contended'] ?? 0)} />
-      <Figure name={t('longest wait')} value={milliseconds(totals['waitMsMax'] ?? 0)} />
+      <Figure name={t('contended')} value={count((totals['contended'] ?? 0) + waiters.length)} />
+      <Figure name={t('longest wait')} value={milliseconds(longestMs)} />
       <Figure name={t('lost')} value={count((totals['lostExpired'] ?? 0) + (totals['lostTaken'] ?? 0))} />
     </dl>
   )

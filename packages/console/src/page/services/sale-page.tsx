@@ -139,7 +139,7 @@ function SaleState({ of: { begin, end, stock } }: { readonly of: Voucher }) {
         <small>{relative(end * 1000, now * 1000)}</small>
       </>
     )
-  return <span class={`state ${stock > 0 ? 'handled' : 'observed'}`}>{stock > 0 ? t('on sale') : t('sold out')}</span>
+  return <span class={`state ${stock > 0 ? 'handled' : 'attention'}`}>{stock > 0 ? t('on sale') : t('sold out')}</span>
 }
 
 function OneVoucher({ voucher, onChange }: { readonly voucher: Voucher; readonly onChange: () => void }) {

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { canAdminister, signedIn } from '../data/access.ts'
 import { call } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'
-import { bytes } from '../format/format.ts'
+import { bytes, count, dateTime } from '../format/format.ts'
 import { Figure } from '../overview/verdict.tsx'
 import { NumberField } from '../rules/fields.tsx'
 import { attempt } from '../shell/notices.tsx'
@@ -84,10 +84,25 @@ function Retention() {
             />
             <Figure name={t('at most, for each hub')} value={bytes(value.cost.maxKeptBytes)} />
           </dl>
+          {value.cost.decisions !== undefined && <DecisionCost of={value.cost.decisions} />}
           <RetentionForm key={JSON.stringify([value.keepMs, value.maxBytesPerDay])} before={value} onSaved={reload} />
         </>
       )}
     </section>
+  )
+}
+
+/** Decisions are kept beside the heat, as long as its minutes. */
+function DecisionCost({ of }: { readonly of: NonNullable<HistorySettingsView['cost']['decisions']> }) {
+  return (
+    <p class="muted">
+      {t('{n} decisions beside it, {bytes}; at most {most} more a day.', {
+        n: count(of.kept),
+        bytes: bytes(of.keptBytes),
+        most: bytes(of.maxBytesPerDay),
+      })}
+      {of.from !== null && ` ${t('Decisions are kept from {time} on.', { time: dateTime(of.from) })}`}
+    </p>
   )
 }
 

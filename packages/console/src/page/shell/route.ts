@@ -12,9 +12,11 @@ export interface Route {
 
 export const route = signal(parseRoute(location.hash))
 
-addEventListener('hashchange', () => {
-  route.value = parseRoute(location.hash)
-})
+for (const event of ['hashchange', 'popstate']) {
+  addEventListener(event, () => {
+    route.value = parseRoute(location.hash)
+  })
+}
 
 /** Reads the part of an address from `#` on. A part that is not percent-encoded text stands for itself. */
 export function parseRoute(hash: string): Route {
@@ -34,10 +36,11 @@ export function addressOf({ page, parts, query }: Route): string {
   return `#/${path}${search === '' ? '' : `?${search}`}`
 }
 
-/** Changes settings of the page that is open; an empty value takes one away. */
-export function setQuery(changes: Readonly<Record<string, string>>): void {
+/** Changes settings of the page that is open; an empty value takes one away. With `isStep` Back undoes it. */
+export function setQuery(changes: Readonly<Record<string, string>>, isStep = false): void {
   const next = { ...route.peek(), query: { ...route.peek().query, ...changes } }
-  history.replaceState(null, '', addressOf(next))
+  if (isStep) history.pushState(null, '', addressOf(next))
+  else history.replaceState(null, '', addressOf(next))
   route.value = parseRoute(location.hash)
 }
 

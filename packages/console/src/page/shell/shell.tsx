@@ -5,16 +5,22 @@ import { heardAt, link, overview } from '../data/live.ts'
 import { isPaused } from '../data/pause.ts'
 import { timeOfDay } from '../format/format.ts'
 import { t } from '../text/text.ts'
+import { periodQuery } from '../timeline/range.tsx'
 import { Help } from './help.tsx'
 import { overlay } from './keyboard.ts'
 import { KillSwitch } from './kill-switch.tsx'
 import { LostHub } from './lost-hub.tsx'
 import { Notices } from './notices.tsx'
-import { pageGroups, pageOf, pages } from './pages.ts'
+import { morePagesProblem, pageGroups, pageOf, pages } from './pages.ts'
 import { Palette } from './palette.tsx'
 import { route } from './route.ts'
 import { SignIn } from './sign-in.tsx'
 import { SignOut } from './sign-out.tsx'
+
+/** Pages that show a period keep it from one to the next: last night stays last night. */
+function isOfPeriod(name: string): boolean {
+  return name === 'overview' || name === 'heat' || name === 'timeline'
+}
 
 /** The frame around every page: name, navigation, the link to the hub, pause, the kill switch. */
 export function Shell() {
@@ -55,7 +61,7 @@ export function Shell() {
                 .map(({ name, title, letter }) => (
                   <a
                     key={name}
-                    href={`#/${name}`}
+                    href={`#/${name}${isOfPeriod(name) ? periodQuery() : ''}`}
                     title={`g ${letter}`}
                     aria-current={page === name || (page === 'key' && name === 'keys') ? 'page' : undefined}
                   >
@@ -94,7 +100,7 @@ export function Shell() {
           ) : (
             <>
               <LostHub />
-              <Page />
+              {Page === undefined ? <p class="empty">{morePagesProblem.value ?? t('Loading …')}</p> : <Page />}
             </>
           )}
         </main>

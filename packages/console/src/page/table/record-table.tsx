@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { t } from '../text/text.ts'
 import { ScrollFrame } from './scroll-frame.tsx'
+import { steadyOrder } from './steady-order.ts'
+import { useHold } from './use-hold.ts'
 
 /** One column of a table of records. */
 export interface RecordColumn<Row> {
@@ -24,13 +26,16 @@ interface RecordTableProps<Row> {
 }
 
 /**
- * Records as a table, with a sentence where there are none. The last rows stay where the hub does not answer. On a phone a
- * row becomes a card, each cell under its title (table.css).
+ * Records as a table, with a sentence where there are none. The last rows stay where the hub does not answer, and rows keep
+ * their places under the pointer and the focus. On a phone a row becomes a card, each cell under its title (table.css).
  */
 export function RecordTable<Row>({ label, columns, rows, id, empty, error, rowClass }: RecordTableProps<Row>) {
+  const { isHeld, order, props } = useHold(rows === undefined || rows.length === 0)
   if (error !== undefined && rows === undefined) return <p class="problem">{error}</p>
   if (rows === undefined) return <p class="empty">{t('Loading …')}</p>
   if (rows.length === 0) return <p class="empty">{empty}</p>
+  const shown = isHeld ? steadyOrder(order.current, rows, id) : rows
+  order.current = shown.map(id)
   const className = ({ isNumber, isMinor, isTight }: RecordColumn<Row>) =>
     [isNumber && 'number', isMinor && 'minor', isTight && 'tight'].filter(Boolean).join(' ') || undefined
   return (
@@ -47,8 +52,8 @@ export function RecordTable<Row>({ label, columns, rows, id, empty, error, rowCl
               ))}
             </tr>
           </thead>
-          <tbody>
-            {rows.map((row) => (
+          <tbody {...props}>
+            {shown.map((row) => (
               <tr key={id(row)} class={rowClass?.(row)}>
                 {columns.map((column) => (
                   <td key={column.title} class={className(column)} data-title={column.title}>

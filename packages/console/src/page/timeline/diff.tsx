@@ -32,7 +32,7 @@ export function Diff({ before, after }: { readonly before: unknown; readonly aft
     <dl class="diff">
       {changes.map(({ path, before: was, after: is }) => (
         <div key={path}>
-          <dt>{path || t('all of it')}</dt>
+          <dt>{nameOf(path) || t('all of it')}</dt>
           <dd>
             {was !== undefined && <del>{textOf(was)}</del>}
             {was !== undefined && is !== undefined && <span aria-hidden="true"> → </span>}
@@ -70,6 +70,15 @@ const quiet = new Set(
   ),
 )
 
+/** `levels.0.enter` as people count: `level 1: enter`. */
+function nameOf(path: string): string {
+  return path
+    .replace(/levels\.(\d+)\.?/g, (_, index: string) => `${t('level {n}', { n: Number(index) + 1 })}: `)
+    .replace(/strategies\.(\d+)\.?/g, (_, index: string) => `${t('strategy {n}', { n: Number(index) + 1 })}: `)
+    .replace(/: $/, '')
+}
+
 function textOf(value: unknown): string {
+  if (value === Number.MAX_SAFE_INTEGER) return t('never')
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -54,11 +54,16 @@ export function Episodes({ view, error, isOfOneKey = false }: EpisodesProps) {
           },
           { title: t('Strategy'), cell: ({ strategies }) => strategies.join(' → ') || '–', isMinor: true },
           { title: t('Services'), cell: ({ services }) => services.join(', ') || '–', isMinor: true },
-          { title: t('Why'), cell: ({ reason }) => <span class="reason">{reason}</span>, isMinor: true },
+          { title: t('Why'), cell: ({ reason }) => <span class="reason">{withoutRule(reason)}</span>, isMinor: true },
         ]}
       />
     </>
   )
+}
+
+/** The rule stands beside it. */
+function withoutRule(reason: string): string {
+  return reason.replace(/^hot because rule `[^`]*`: /, '')
 }
 
 function lastedText({ detectedAt, cooledAt, end }: HotEpisode): string {

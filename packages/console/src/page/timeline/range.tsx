@@ -1,5 +1,6 @@
+import { useState } from 'preact/hooks'
 import { overview } from '../data/live.ts'
-import { dateTime, timeOfDay } from '../format/format.ts'
+import { dateTime } from '../format/format.ts'
 import { route, setQuery } from '../shell/route.ts'
 import { t } from '../text/text.ts'
 
@@ -79,37 +80,82 @@ export function RangeChoice({ live }: RangeChoiceProps) {
   const range = rangeName(live)
   const drawn = drawnPeriod()
   const names = (Object.keys(ranges) as RangeName[]).filter((name) => ranges[name] >= ranges[live])
-  if (drawn !== undefined) {
-    return (
-      <span class="tools">
-        <span class="muted">
-          {dateTime(drawn.from)} – {timeOfDay(drawn.to)}
-        </span>
+  return (
+    <span class="tools">
+      {drawn === undefined ? (
+        <fieldset class="choices" aria-label={t('Period')}>
+          {names.map((name) => (
+            <button
+              key={name}
+              type="button"
+              aria-pressed={range === name}
+              onClick={() => setQuery({ range: name === live ? '' : name })}
+            >
+              {t(titles[name])}
+            </button>
+          ))}
+        </fieldset>
+      ) : (
         <button type="button" onClick={() => setQuery({ from: '', to: '' })}>
           {t('Back to now')}
         </button>
-      </span>
-    )
-  }
-  return (
-    <fieldset class="choices" aria-label={t('Period')}>
-      {names.map((name) => (
-        <button
-          key={name}
-          type="button"
-          aria-pressed={range === name}
-          onClick={() => setQuery({ range: name === live ? '' : name })}
-        >
-          {t(titles[name])}
-        </button>
-      ))}
-    </fieldset>
+      )}
+      <PeriodFields drawn={drawn} length={ranges[range]} />
+    </span>
   )
 }
 
-/** Draws over a chart: the period goes into the address. */
+/** Any period, such as last night's: two moments of this browser's time. */
+function PeriodFields({ drawn, length }: { readonly drawn: ShownPeriod | undefined; readonly length: number }) {
+  const [isOpen, setOpen] = useState(false)
+  const shown = drawn ?? { from: hubNow() - length, to: hubNow() }
+  if (drawn === undefined && !isOpen) {
+    return (
+      <button type="button" onClick={() => setOpen(true)}>
+        {t('From … to …')}
+      </button>
+    )
+  }
+  const change = (part: Partial<ShownPeriod>) => {
+    const { from, to } = { ...shown, ...part }
+    if (Number.isFinite(from) && from < to) zoomTo(from, to)
+  }
+  const field = (name: 'from' | 'to', label: string) => (
+    <label class="inline moment">
+      {label}
+      <input
+        type="datetime-local"
+        step="1"
+        name={name}
+        value={localMoment(shown[name])}
+        onChange={(event) => change({ [name]: Date.parse(event.currentTarget.value) })}
+      />
+    </label>
+  )
+  return (
+    <>
+      {field('from', t('from'))}
+      {field('to', t('to'))}
+    </>
+  )
+}
+
+/** A moment as such a field writes it, in local time. */
+function localMoment(ms: number): string {
+  return dateTime(Math.floor(ms)).replace(' ', 'T')
+}
+
+/** The period of this page for the address of another one. */
+export function periodQuery(): string {
+  const { from, to, range } = route.value.query
+  const kept = drawnPeriod() === undefined ? { range } : { from, to }
+  const search = new URLSearchParams(Object.entries(kept).flatMap(([name, value]) => (value ? [[name, value]] : [])))
+  return search.size === 0 ? '' : `?${search}`
+}
+
+/** Draws over a chart: the period goes into the address, and Back leaves it again. */
 export function zoomTo(from: number, to: number): void {
-  setQuery({ from: String(Math.floor(from)), to: String(Math.ceil(to)) })
+  setQuery({ from: String(Math.floor(from)), to: String(Math.ceil(to)), page: '', events: '' }, true)
 }
 
 export function hubNow(): number {

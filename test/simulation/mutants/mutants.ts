@@ -188,7 +188,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a switch thrown without the store is forgotten',
     file: `${hub}/store/journal.ts`,
-    find: 'this.#writer.write(saveAll)',
+    find: `this.#writer.write('switch', saveAll)`,
     replace: 'this.#pendingSwitches = []',
   },
   {

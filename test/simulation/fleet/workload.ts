@@ -21,6 +21,8 @@ export interface Caller {
   /** Which keys are in demand. */
   readonly focus: () => readonly string[]
   readonly isOver: () => boolean
+  /** How many of the usual writes are made. @default all */
+  readonly writeShare?: number
   /** The key as it is hot now; undefined where it is not, or nobody has asked for it yet. */
   readonly hotOf: (key: string) => HotKey | undefined
   /** One access of a key goes out. */
@@ -92,7 +94,7 @@ async function step(caller: Caller): Promise<void> {
   const { chance } = caller.process
   const key = chance.happens(0.85) ? chance.pick(caller.focus()) : chance.pick([...versioned, ...passing])
   if (key.startsWith('ttl:')) return passingStep(caller, key)
-  const dice = chance.next()
+  const dice = chance.next() / (caller.writeShare ?? 1)
   if (key.startsWith('limit:')) await call(caller, ['GET', key], 'read', key)
   else if (dice < 0.06) await call(caller, kindOf(key).write(key), 'write', key)
   else if (dice < 0.09) await writeThenRead(caller, key)

@@ -7,7 +7,7 @@ import { extraEvent } from './history.ts'
 import { BrokenLaw } from './laws.ts'
 
 /** Hubs and sensors agree by then after the last fault … */
-const agreeMs = 5000
+export const agreeMs = 5000
 /** … but for what is on its way just now. */
 const fluxMs = 600
 

@@ -172,8 +172,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an older store is believed',
     file: `${hub}/store/change-line.ts`,
-    find: `if (storedHead === '' || own.includes(storedHead)) return 'behind'`,
-    replace: `if (storedHead === '' || own.includes(storedHead)) return 'ahead'`,
+    find: `if (storedHead === '' || holds(own, storedHead)) return 'behind'`,
+    replace: `if (storedHead === '' || holds(own, storedHead)) return 'ahead'`,
   },
   {
     name: 'a change has no audit entry',

@@ -13,6 +13,7 @@ import {
   VirtualValkey,
 } from '@firebreak/testkit'
 import { CallOracle, isOn } from '../oracles/call-oracle.ts'
+import { watchCopies } from '../oracles/copy-versions.ts'
 import { CountOracle } from '../oracles/count-oracle.ts'
 import { watchElections } from '../oracles/elections.ts'
 import { checkHeat } from '../oracles/heat.ts'
@@ -25,7 +26,7 @@ import { OtherVersion, otherVersions } from './other-version.ts'
 import { type AppLife, mainRedis, SimulatedApp, watchedRedis } from './simulated-app.ts'
 import { type ReportSender, SimulatedHub } from './simulated-hub.ts'
 import { proxyAddress, SimulatedProxy } from './simulated-proxy.ts'
-import { type Caller, plainSend, startWork } from './workload.ts'
+import { type Caller, plainSend, startPlainWriting, startWork } from './workload.ts'
 
 /** Other keys are in demand after this time. */
 const periodMs = 2500
@@ -108,6 +109,7 @@ export class Fleet {
       (name) => new OtherVersion(world, this.network, name, (accesses) => this.counts.made(others, accesses)),
     )
     this.#startCaller()
+    this.#startJob()
     const caller = { name: 'caller', current: () => this.#caller, restart: () => this.#startCaller() }
     this.player = new FaultPlayer(world, this.network.faults, this.main.faults, this.store.faults)
       .can(processFaults([...this.hubs, ...this.apps, ...this.others, this.proxy, caller]))
@@ -117,6 +119,7 @@ export class Fleet {
     this.player.play(schedule)
     watchMoving(this)
     watchElections(this)
+    watchCopies(this)
   }
 
   /** Each application's shield. */
@@ -231,12 +234,28 @@ export class Fleet {
     })
   }
 
+  /** A program without Firebreak, whose accesses nobody counts. */
+  #startJob(): void {
+    const process = this.world.process('job')
+    const redis = new SimulatedRedis(process, this.network, mainRedis, { commandTimeoutMs: 1000 })
+    const way = { path: ['job', 'redis-1'], send: plainSend(redis), hotOf: () => undefined }
+    startPlainWriting(this.#callerOf(process, way, () => {}))
+  }
+
   #startWork(
     process: SimulatedProcess,
     { countedAs: who, ...way }: Pick<Caller, 'path' | 'send' | 'sendPiped' | 'hotOf'> & { countedAs: string },
   ): void {
+    startWork(this.#callerOf(process, way, (key) => this.#accessed(who, key)))
+  }
+
+  #callerOf(
+    process: SimulatedProcess,
+    way: Pick<Caller, 'path' | 'send' | 'sendPiped' | 'hotOf'>,
+    onAccess: (key: string) => void,
+  ): Caller {
     const { reads, calls, focus } = this
-    startWork({
+    return {
       process,
       client: `${process.name}#${++this.#lives}`,
       ...way,
@@ -245,8 +264,8 @@ export class Fleet {
       focus,
       ...(this.guard === 'lane' && { writeShare: laneWriteShare }),
       isOver: () => this.isOver,
-      onAccess: (key) => this.#accessed(who, key),
-    })
+      onAccess,
+    }
   }
 
   /** No hub can be reached from one process; everything else can. */

@@ -37,6 +37,22 @@ const greed = { everyMs: [1500, 6000], forMs: [700, 2500], pauseMs: [4, 20] } as
 /** Reads that a caller has under way at most without waiting for them. */
 const maxReading = 30
 
+/** Between two writes of a program without Firebreak. */
+const plainPauseMs = [60, 400] as const
+
+/** Writes now and then, as a job that nobody protected: its changes are heard of by the guards alone. */
+export function startPlainWriting(caller: Caller): void {
+  const { process, writeShare = 1 } = caller
+  process.start(async () => {
+    while (!caller.isOver()) {
+      const key = process.chance.pick(caller.focus())
+      if (!key.startsWith('ttl:')) await call(caller, kindOf(key).write(key), 'write', key)
+      // Not slowed down by as much as others write less: nobody else may write at all then.
+      await process.sleep(process.chance.between(...plainPauseMs) / Math.sqrt(writeShare))
+    }
+  })
+}
+
 /** Lets a caller read and write until it is over. */
 export function startWork(caller: Caller): void {
   for (let loop = 0; loop < loops; loop++) {

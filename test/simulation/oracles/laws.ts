@@ -95,6 +95,10 @@ export const laws = {
     guide: 'client.md',
     sentence: '**One process follows the key**, whoever writes it, by tracking',
   },
+  copied: {
+    guide: 'client.md',
+    sentence: 'rewrites the copies by version;',
+  },
   cooled: {
     guide: 'client.md',
     sentence: 'When the key cools, all go.',

@@ -59,6 +59,11 @@ export class ReadOracle {
     this.#stalenessMs = stalenessMs
   }
 
+  /** Counts the times that the server lost writes. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
   /** The server has lost writes; `versions` is what it holds now. */
   lostWrites(versions: ReadonlyMap<string, number>): void {
     this.#epoch++

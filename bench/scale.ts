@@ -41,6 +41,7 @@ function tell(result: ScaleResult): void {
     ['calm-bytes-in', mean(({ bytesInPerSecond }) => bytesInPerSecond) / 1e6, 'MB/s'],
     ['calm-bytes-out', mean(({ bytesOutPerSecond }) => bytesOutPerSecond) / 1e6, 'MB/s'],
     ['calm-store-commands', mean(({ storeCallsPerSecond }) => storeCallsPerSecond), '/s'],
+    ['worst-store-load', Math.max(...samples.map(({ storeLoad }) => storeLoad)), 'cores'],
     ['detected', detectedMs, 'ms'],
     ['told-half', toldMs?.half, 'ms'],
     ['told-99', toldMs?.most, 'ms'],

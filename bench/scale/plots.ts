@@ -17,6 +17,7 @@ const charts: readonly Chart[] = [
   { title: 'Longest wait of a frame at a hub', of: ({ delayMs }) => delayMs, unit: ' ms' },
   { title: 'To and from all hubs', of: (s) => (s.bytesInPerSecond + s.bytesOutPerSecond) / 1e6, unit: ' MB/s' },
   { title: 'Commands on the hubs’ Redis', of: (s) => s.storeCallsPerSecond / 1000, unit: ' k/s' },
+  { title: 'The hubs’ Redis, share of its core', of: ({ storeLoad }) => storeLoad, unit: '' },
 ]
 
 export function nameOf({ size }: ScaleResult): string {

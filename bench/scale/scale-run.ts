@@ -23,6 +23,8 @@ export interface Sample {
   readonly bytesInPerSecond: number
   readonly bytesOutPerSecond: number
   readonly storeCallsPerSecond: number
+  /** The share of its one core that the hubs' Redis needs for them. */
+  readonly storeLoad: number
   readonly connected: number
   readonly intervalMs: number
 }
@@ -145,6 +147,7 @@ export async function runScale(size: ScaleSize, costs: FrameCosts, endMs: number
       bytesInPerSecond: perSecond('bytesIn'),
       bytesOutPerSecond: perSecond('bytesOut'),
       storeCallsPerSecond: perSecond('storeCalls'),
+      storeLoad: (perSecond('storeCalls') * costs.storeUs) / 1e6,
       connected: sensors.connected,
       intervalMs: Math.max(...alive.map(({ core }) => core.collector.governor.pace.intervalMs)),
     }

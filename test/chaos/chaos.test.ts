@@ -4,7 +4,7 @@ import { runChaos } from './chaos.ts'
 
 test('real processes, servers and sockets break for a while, and every promise holds', async () => {
   const seed = Number(process.env['FIREBREAK_CHAOS_SEED'] ?? 25)
-  const forMs = isFullRun ? 300_000 : 30_000
+  const forMs = isFullRun ? 300_000 : 45_000
   const { violations, calls, faults } = await runChaos({ seed, forMs })
   expect(violations).toEqual([])
   expect(faults).toBeGreaterThan(forMs / 5000)

@@ -18,7 +18,7 @@ async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions):
     if (outcome.failure !== undefined) totals.failures++
     // With JSON asked for, people's lines go where they are not in the way.
     const out = isJson ? process.stderr : process.stdout
-    if (!isJson || outcome.failure !== undefined) out.write(`${outcomeText(model, outcome)}\n`)
+    if (!isJson || isHasty || outcome.failure !== undefined) out.write(`${outcomeText(model, outcome)}\n`)
     if (isHasty && outcome.failure !== undefined) break
   }
   totals.simulatedSeconds = Math.round(totals.simulatedSeconds)

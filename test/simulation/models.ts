@@ -2,13 +2,14 @@ import type { SeedRuns } from '@firebreak/testkit'
 import { idsSchedule, playIds, quickSeeds as quickIds } from '../../packages/ids/src/testing/ids-model.ts'
 import { lockSchedule, playLocks, quickSeeds as quickLocks } from '../../packages/locks/src/testing/lock-model.ts'
 import { quickSeeds as quickSale, saleModel } from '../../packages/sale/src/testing/sale-model.ts'
-import { fleetModel } from './fleet/fleet-model.ts'
+import { fleetModel, laneModel } from './fleet/fleet-model.ts'
 
 export type Model = Omit<SeedRuns, 'seeds'>
 
 /** All that can be played: the fleet, and the rooms that stand by themselves. */
 export const models = {
   fleet: fleetModel,
+  lane: laneModel,
   ids: { schedule: idsSchedule, play: playIds },
   locks: { schedule: lockSchedule, play: playLocks },
   sale: saleModel(false),

@@ -140,7 +140,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const { book, sessions } = await openAccess(core, fixed, host)
   if (core.isHeard) await seedRules(core, initialRules)
   // Retried until it succeeds; does nothing if the store has any rules.
-  else core.journal.write(() => seedRules(core, initialRules))
+  else core.journal.write('rules file', () => seedRules(core, initialRules))
   const { runtime, maxReportAgeMs } = core.options
   const { alarms, collector, delivery } = core
   onLogFailure((error) => {

@@ -7,6 +7,7 @@ const toRedis = [...appNames, 'proxy'].map((name) => `${name}>redis-1:6379`)
 const toWatched = appNames.map((name) => `${name}>redis-1:7379`)
 const toHubs = [...appNames, 'proxy'].flatMap((name) => hubNames.map((hub) => `${name}>${hub}:7070`))
 const toStore = hubNames.map((hub) => `${hub}>redis-2:6379`)
+const toSources = hubNames.map((hub) => `${hub}>redis-1:6379`)
 const links = [...toRedis, ...toWatched, ...toHubs, ...toStore, 'caller>proxy:6380']
 
 /** Everything that can happen to the fleet. */
@@ -54,6 +55,18 @@ function together(chance: Chance): FaultSchedule {
   if (chance.happens(0.5)) return toWatched.map((target) => ({ atMs, kind: 'slow', target, forMs, amount }))
   const deaths = toWatched.map((target) => ({ atMs: atMs + afterMs, kind: 'halfOpen', target }))
   return [{ atMs, kind: 'refuseTracking', target: 'redis-1', forMs }, ...deaths]
+}
+
+/** Where tracking is refused from the start, hubs have connections of their own to the protected Redis. */
+const laneFaults: readonly FaultChoice[] = [
+  ...fleetFaults.filter(({ kind }) => kind !== 'refuseTracking'),
+  { kind: 'cut', targets: [...toHubs, ...toSources], weight: 4 },
+  { kind: 'halfOpen', targets: toSources, weight: 2 },
+  { kind: 'blackHole', targets: [...toHubs, ...toSources], forMs: [100, 2500], weight: 3 },
+]
+
+export function laneSchedule(chance: Chance): FaultSchedule {
+  return randomSchedule(chance, laneFaults, { count: 10 + chance.below(9), fromMs: faultsFromMs, toMs: faultsToMs })
 }
 
 /** The faults of one seed: ten and more. */

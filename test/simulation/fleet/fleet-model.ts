@@ -2,7 +2,7 @@ import type { FaultSchedule, PlayResult, SeedRuns, SimulatedWorld } from '@fireb
 import { checkAftermath } from '../oracles/aftermath.ts'
 import { checkAgreement } from '../oracles/agreement.ts'
 import { Fleet } from './fleet.ts'
-import { fleetSchedule } from './fleet-faults.ts'
+import { fleetSchedule, laneSchedule } from './fleet-faults.ts'
 import { fleetRules } from './keys.ts'
 import { Person } from './person.ts'
 
@@ -10,8 +10,12 @@ import { Person } from './person.ts'
 const calmMs = 14_500
 
 /** One run of the fleet; throws where a promise was broken. */
-export async function playFleet(world: SimulatedWorld, schedule: FaultSchedule): Promise<PlayResult> {
-  const fleet = new Fleet(world, schedule)
+export async function playFleet(
+  world: SimulatedWorld,
+  schedule: FaultSchedule,
+  guard: 'tracking' | 'lane' = 'tracking',
+): Promise<PlayResult> {
+  const fleet = new Fleet(world, schedule, guard)
   const person = new Person(fleet)
   person.start(fleetRules)
   await world.run(calmMs)
@@ -25,3 +29,9 @@ export async function playFleet(world: SimulatedWorld, schedule: FaultSchedule):
 
 /** The fleet as `runSeeds` plays it. */
 export const fleetModel: Omit<SeedRuns, 'seeds'> = { schedule: fleetSchedule, play: playFleet }
+
+/** The same with tracking refused, and the hubs' lane in its place. */
+export const laneModel: Omit<SeedRuns, 'seeds'> = {
+  schedule: laneSchedule,
+  play: (world, schedule) => playFleet(world, schedule, 'lane'),
+}

@@ -1,4 +1,5 @@
 import type { HistoryEvent } from '@firebreak/core'
+import type { HubCore } from '@firebreak/hub'
 import {
   type FaultHandler,
   type FaultKinds,
@@ -12,19 +13,35 @@ import {
   VirtualValkey,
 } from '@firebreak/testkit'
 import { CallOracle, isOn } from '../oracles/call-oracle.ts'
+import { watchCopies } from '../oracles/copy-versions.ts'
+import { CountOracle } from '../oracles/count-oracle.ts'
+import { watchElections } from '../oracles/elections.ts'
+import { checkHeat } from '../oracles/heat.ts'
 import { watchMoving } from '../oracles/moving.ts'
 import { ReadOracle } from '../oracles/read-oracle.ts'
 import { appNames, hubNames } from './fleet-faults.ts'
-import { kindOf, limitPerWindow, passing, versioned } from './keys.ts'
+import { kindOf, laneStaleness, limitPerWindow, passing, versioned } from './keys.ts'
+import { openLaneSource } from './lane-source.ts'
 import { OtherVersion, otherVersions } from './other-version.ts'
 import { type AppLife, mainRedis, SimulatedApp, watchedRedis } from './simulated-app.ts'
-import { SimulatedHub } from './simulated-hub.ts'
+import { type ReportSender, SimulatedHub } from './simulated-hub.ts'
 import { proxyAddress, SimulatedProxy } from './simulated-proxy.ts'
-import { type Caller, plainSend, startWork } from './workload.ts'
+import { type Caller, plainSend, startPlainWriting, startWork } from './workload.ts'
 
 /** Other keys are in demand after this time. */
 const periodMs = 2500
+/** Of the writes: a key that changes all the time is soon heard of again, whatever was missed. */
+const laneWriteShare = 0.03
 const focusSize = 4
+
+/** Recorded reports carry the names that they were recorded with. */
+const others = 'sensors of other versions'
+
+/** What the caller asks for is counted by whichever life of the proxy it reaches. */
+function countedAs({ hostId, instanceId }: ReportSender): string {
+  if (hostId === 'proxy') return hostId
+  return (appNames as readonly string[]).includes(hostId) ? instanceId : others
+}
 
 /**
  * The whole fleet in one world: three applications with shields before one Redis, a caller that goes through a proxy, and
@@ -32,6 +49,8 @@ const focusSize = 4
  */
 export class Fleet {
   readonly world: SimulatedWorld
+  /** What tells shields of changes: tracking, or where that is refused from the start the hubs' lane. */
+  readonly guard: 'tracking' | 'lane'
   readonly network: VirtualNetwork
   readonly main: VirtualValkey
   readonly store: VirtualValkey
@@ -43,9 +62,8 @@ export class Fleet {
   readonly player: FaultPlayer
   readonly reads: ReadOracle
   readonly calls: CallOracle
-  /** Accesses that callers made, and those that hubs have counted. */
-  accesses = 0
-  counted = 0
+  /** Accesses that processes made, and those that hubs have counted. */
+  readonly counts = new CountOracle()
   /** How often hubs recorded each event of the history, as it is stored. */
   readonly recorded = new Map<string, number>()
   isOver = false
@@ -60,30 +78,38 @@ export class Fleet {
   #caller!: SimulatedProcess
   #lives = 0
 
-  constructor(world: SimulatedWorld, schedule: FaultSchedule) {
+  constructor(world: SimulatedWorld, schedule: FaultSchedule, guard: 'tracking' | 'lane' = 'tracking') {
     this.world = world
+    this.guard = guard
     this.#schedule = schedule
     this.network = new VirtualNetwork(world)
     this.main = new VirtualValkey(world, 'redis-1').listen(this.network, mainRedis).listen(this.network, watchedRedis)
     this.store = new VirtualValkey(world, 'redis-2').listen(this.network, 'redis-2:6379')
     // A stream is cut back by whole nodes only.
     this.store.ask('CONFIG', 'SET', 'stream-node-max-entries', '1')
-    this.reads = new ReadOracle(world)
+    if (guard === 'lane') this.#refusals++
+    this.#setRights()
+    this.reads = new ReadOracle(world, guard === 'lane' ? laneStaleness : undefined)
     this.calls = new CallOracle(world, schedule)
-    const counted = (_hub: string, accesses: number): void => void (this.counted += accesses)
+    const counted = (sender: ReportSender, accesses: number): void => this.counts.counted(countedAs(sender), accesses)
     const recorded = (event: HistoryEvent): void => {
       // Alarms are each hub's own, and are not looked for.
       if (event.kind === 'alarm') return
+      checkHeat(this, event)
       const text = JSON.stringify(event)
       this.recorded.set(text, (this.recorded.get(text) ?? 0) + 1)
     }
-    this.hubs = hubNames.map((name) => new SimulatedHub(world, this.network, name, { counted, recorded }))
+    const started = (process: SimulatedProcess, core: HubCore): void => {
+      if (guard === 'lane') process.start(() => openLaneSource(process, this.network, core))
+    }
+    this.hubs = hubNames.map((name) => new SimulatedHub(world, this.network, name, { counted, recorded, started }))
     this.apps = appNames.map((name) => new SimulatedApp(world, this.network, name, (life) => this.#employ(name, life)))
     this.proxy = new SimulatedProxy(world, this.network)
     this.others = Object.keys(otherVersions).map(
-      (name) => new OtherVersion(world, this.network, name, (accesses) => void (this.accesses += accesses)),
+      (name) => new OtherVersion(world, this.network, name, (accesses) => this.counts.made(others, accesses)),
     )
     this.#startCaller()
+    this.#startJob()
     const caller = { name: 'caller', current: () => this.#caller, restart: () => this.#startCaller() }
     this.player = new FaultPlayer(world, this.network.faults, this.main.faults, this.store.faults)
       .can(processFaults([...this.hubs, ...this.apps, ...this.others, this.proxy, caller]))
@@ -92,6 +118,8 @@ export class Fleet {
       .can({ refuseTracking: () => this.#refuseTracking() })
     this.player.play(schedule)
     watchMoving(this)
+    watchElections(this)
+    watchCopies(this)
   }
 
   /** Each application's shield. */
@@ -105,8 +133,35 @@ export class Fleet {
     return (this.#accessTimes.get(key) ?? []).filter((atMs) => atMs > end - 1000 && atMs <= end).length
   }
 
-  #accessed(key: string): void {
-    this.accesses++
+  /** Accesses of a key within the last so many milliseconds. */
+  accessesOf(key: string, withinMs: number): number {
+    const from = this.world.elapsedMs - withinMs
+    return (this.#accessTimes.get(key) ?? []).filter((atMs) => atMs > from).length
+  }
+
+  /** The processes that were elected to follow a key. */
+  followersOf(key: string): string[] {
+    const followers = this.lives.filter(({ process, client }) => {
+      return process.isAlive && client.space.hot.peek(key)?.copies?.isRefresher === true
+    })
+    const names = followers.map(({ process }) => process.name)
+    const isProxy = this.proxy.current().isAlive && this.proxy.space.hot.peek(key)?.copies?.isRefresher === true
+    return isProxy ? [...names, 'proxy'] : names
+  }
+
+  /** Accesses of each application that no hub had counted when the faults were over; where it was switched off, none. */
+  readonly missingAtCalm = new Map<string, number>()
+
+  noteMissing(): void {
+    if (this.hubs.some(({ core }) => core?.delivery.isOff !== false)) return
+    for (const { shield } of this.lives) {
+      const { instanceId } = shield.options
+      this.missingAtCalm.set(instanceId, this.counts.missing(instanceId))
+    }
+  }
+
+  #accessed(who: string, key: string): void {
+    this.counts.made(who)
     const now = this.world.elapsedMs
     const times = this.#accessTimes.get(key) ?? []
     this.#accessTimes.set(key, times)
@@ -124,9 +179,15 @@ export class Fleet {
     })
   }
 
+  /** True where any fault lasted within this time. */
+  isAnyDisturbed(withinMs: number): boolean {
+    const now = this.world.elapsedMs
+    return this.#schedule.some(({ atMs, forMs = 0 }) => atMs <= now && atMs + forMs >= now - withinMs)
+  }
+
   /** The keys in demand at this time, the same for everybody. */
   readonly focus = (): readonly string[] => {
-    const period = Math.floor(this.world.elapsedMs / periodMs)
+    const period = this.guard === 'lane' ? 0 : Math.floor(this.world.elapsedMs / periodMs)
     if (period !== this.#focusPeriod) {
       this.#focusPeriod = period
       const chance = this.world.chance.fork(`focus ${period}`)
@@ -137,7 +198,7 @@ export class Fleet {
   #focusPeriod = -1
   #focus: string[] = []
 
-  #employ(name: string, { process, cluster, client }: AppLife): void {
+  #employ(name: string, { process, shield, cluster, client }: AppLife): void {
     let thawedAtMs = Number.NEGATIVE_INFINITY
     process.onThaw(() => {
       thawedAtMs = this.world.elapsedMs
@@ -151,6 +212,7 @@ export class Fleet {
     const hotOf: Caller['hotOf'] = (key) => (cluster.isActive ? client.space.hot.peek(key) : undefined)
     this.#startWork(process, {
       path: [name, 'redis-1'],
+      countedAs: shield.options.instanceId,
       send: (...words) => client.send(...words),
       sendPiped: (...words) => client.sendPiped(...words),
       hotOf,
@@ -164,21 +226,46 @@ export class Fleet {
     const hotOf: Caller['hotOf'] = (key) => {
       return this.proxy.core.shield!.isActive ? this.proxy.space.hot.peek(key) : undefined
     }
-    this.#startWork(process, { path: ['caller', 'proxy', 'redis-1'], send: plainSend(redis), hotOf })
+    this.#startWork(process, {
+      path: ['caller', 'proxy', 'redis-1'],
+      countedAs: 'proxy',
+      send: plainSend(redis),
+      hotOf,
+    })
   }
 
-  #startWork(process: SimulatedProcess, way: Pick<Caller, 'path' | 'send' | 'sendPiped' | 'hotOf'>): void {
+  /** A program without Firebreak, whose accesses nobody counts. */
+  #startJob(): void {
+    const process = this.world.process('job')
+    const redis = new SimulatedRedis(process, this.network, mainRedis, { commandTimeoutMs: 1000 })
+    const way = { path: ['job', 'redis-1'], send: plainSend(redis), hotOf: () => undefined }
+    startPlainWriting(this.#callerOf(process, way, () => {}))
+  }
+
+  #startWork(
+    process: SimulatedProcess,
+    { countedAs: who, ...way }: Pick<Caller, 'path' | 'send' | 'sendPiped' | 'hotOf'> & { countedAs: string },
+  ): void {
+    startWork(this.#callerOf(process, way, (key) => this.#accessed(who, key)))
+  }
+
+  #callerOf(
+    process: SimulatedProcess,
+    way: Pick<Caller, 'path' | 'send' | 'sendPiped' | 'hotOf'>,
+    onAccess: (key: string) => void,
+  ): Caller {
     const { reads, calls, focus } = this
-    startWork({
+    return {
       process,
       client: `${process.name}#${++this.#lives}`,
       ...way,
       reads,
       calls,
       focus,
+      ...(this.guard === 'lane' && { writeShare: laneWriteShare }),
       isOver: () => this.isOver,
-      onAccess: (key) => this.#accessed(key),
-    })
+      onAccess,
+    }
   }
 
   /** No hub can be reached from one process; everything else can. */
@@ -203,6 +290,7 @@ export class Fleet {
   #refusals = 0
 
   #setRights(): void {
+    if (this.guard === 'lane') this.main.ask('CONFIG', 'SET', 'notify-keyspace-events', 'KEA')
     this.main.ask('ACL', 'SETUSER', 'default', this.#refusals > 0 ? '-client|tracking' : '+client|tracking')
   }
 

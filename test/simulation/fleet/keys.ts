@@ -42,6 +42,15 @@ export const versioned: readonly string[] = [
 export const passing: readonly string[] = ['ttl:0', 'ttl:1']
 export const passingMs = 700
 
+/** Guards of the lane: `leaseMs`, two heartbeats, and what a slow link adds to a heartbeat's least travel. */
+const laneStalenessMs = 2300 + 1000
+
+/** By how much a read may be behind where tracking is refused and the hubs' lane is the guard. */
+export function laneStaleness(key: string): number {
+  const { maxStalenessMs } = kindOf(key)
+  return maxStalenessMs === kinds.cache.maxStalenessMs ? laneStalenessMs : maxStalenessMs
+}
+
 export function kindOf(key: string): KeyKind {
   return kinds[key.slice(0, key.indexOf(':')) as KindName]
 }

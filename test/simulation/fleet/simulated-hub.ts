@@ -10,12 +10,20 @@ import {
 } from '@firebreak/testkit'
 import { sensorChannel } from './hub-wires.ts'
 
+/** Whose report it was. */
+export interface ReportSender {
+  readonly hostId: string
+  readonly instanceId: string
+}
+
 /** What a hub tells the oracles. */
 export interface HubListener {
-  /** Accesses of a report that a hub has let in. */
-  counted(hub: string, accesses: number): void
+  /** Accesses of a process's report that a hub has let in. */
+  counted(sender: ReportSender, accesses: number): void
   /** An event for the history. */
   recorded(event: HistoryEvent): void
+  /** A hub has started; before its sensors are let in. */
+  started?(process: SimulatedProcess, core: HubCore): void
 }
 
 /** As the hub's own client is set up: nothing waits for a connection, what cannot be sent fails at once. */
@@ -90,10 +98,11 @@ export class SimulatedHub {
     intake.take = (report, bytes, start) => {
       let accesses = 0
       for (const { totalCount } of report.sections) accesses += totalCount
-      this.#listener.counted(this.name, accesses)
+      this.#listener.counted(report.instance, accesses)
       take(report, bytes, start)
     }
     core.journal.onRecord = (event) => this.#listener.recorded(event)
+    this.#listener.started?.(process, core)
     core.start()
     const sessions: SensorSessions = core.sensorSessions()
     sessions.start()

@@ -21,6 +21,8 @@ export interface Caller {
   /** Which keys are in demand. */
   readonly focus: () => readonly string[]
   readonly isOver: () => boolean
+  /** How many of the usual writes are made. @default all */
+  readonly writeShare?: number
   /** The key as it is hot now; undefined where it is not, or nobody has asked for it yet. */
   readonly hotOf: (key: string) => HotKey | undefined
   /** One access of a key goes out. */
@@ -34,6 +36,22 @@ const pipedProbability = 0.15
 const greed = { everyMs: [1500, 6000], forMs: [700, 2500], pauseMs: [4, 20] } as const
 /** Reads that a caller has under way at most without waiting for them. */
 const maxReading = 30
+
+/** Between two writes of a program without Firebreak. */
+const plainPauseMs = [60, 400] as const
+
+/** Writes now and then, as a job that nobody protected: its changes are heard of by the guards alone. */
+export function startPlainWriting(caller: Caller): void {
+  const { process, writeShare = 1 } = caller
+  process.start(async () => {
+    while (!caller.isOver()) {
+      const key = process.chance.pick(caller.focus())
+      if (!key.startsWith('ttl:')) await call(caller, kindOf(key).write(key), 'write', key)
+      // Not slowed down by as much as others write less: nobody else may write at all then.
+      await process.sleep(process.chance.between(...plainPauseMs) / Math.sqrt(writeShare))
+    }
+  })
+}
 
 /** Lets a caller read and write until it is over. */
 export function startWork(caller: Caller): void {
@@ -92,7 +110,7 @@ async function step(caller: Caller): Promise<void> {
   const { chance } = caller.process
   const key = chance.happens(0.85) ? chance.pick(caller.focus()) : chance.pick([...versioned, ...passing])
   if (key.startsWith('ttl:')) return passingStep(caller, key)
-  const dice = chance.next()
+  const dice = chance.next() / (caller.writeShare ?? 1)
   if (key.startsWith('limit:')) await call(caller, ['GET', key], 'read', key)
   else if (dice < 0.06) await call(caller, kindOf(key).write(key), 'write', key)
   else if (dice < 0.09) await writeThenRead(caller, key)

@@ -1,11 +1,16 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { quickSeeds } from '../models.ts'
+import { type ModelName, quickSeeds } from '../models.ts'
 import type { Mutant } from './mutants.ts'
 
 /** A fault planted into the fleet must be found within so many seeds; in a room, by the seeds of its quick run. */
 export const mutantSeeds = 40
+/**
+ * Processor time after which a run is ended, some ten times what all its seeds take: a mutant may spin for ever. Not time
+ * of the clock, by which a busy machine would look like a fault.
+ */
+const maxCpuSeconds = 600
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -17,6 +22,12 @@ export interface Hunt {
   readonly worstSeeds: number
 }
 
+/** Seeds of a model that are played by a child; where one fails, its number and the first line of what broke. */
+interface Played {
+  readonly seeds: number
+  readonly failure: { readonly seed: number; readonly text: string } | undefined
+}
+
 /** Plants each fault and plays seeds until one fails; tells of each. Two run at a time. */
 export async function huntMutants(list: readonly Mutant[]): Promise<Hunt> {
   let found = 0
@@ -25,12 +36,12 @@ export async function huntMutants(list: readonly Mutant[]): Promise<Hunt> {
   const huntNext = async (): Promise<void> => {
     const mutant = left.shift()
     if (mutant === undefined) return
-    const { seeds, from, law } = await hunt(mutant)
-    if (law === undefined) process.stderr.write(`NOT FOUND in ${seeds} seeds: ${mutant.name} (${mutant.file})\n`)
+    const { seeds, failure } = await hunt(mutant)
+    if (failure === undefined) process.stderr.write(`NOT FOUND in ${seeds} seeds: ${mutant.name} (${mutant.file})\n`)
     else {
       found++
       worstSeeds = Math.max(worstSeeds, seeds)
-      process.stderr.write(`found by seed ${from + seeds - 1}: ${mutant.name} (${mutant.file}): ${law}\n`)
+      process.stderr.write(`found by seed ${failure.seed}: ${mutant.name} (${mutant.file}): ${failure.text}\n`)
     }
     return huntNext()
   }
@@ -38,30 +49,68 @@ export async function huntMutants(list: readonly Mutant[]): Promise<Hunt> {
   return { mutants: list.length, found, worstSeeds }
 }
 
-/** Plays seeds with one fault planted; `law` is the first line of what broke. */
-async function hunt(mutant: Mutant): Promise<{ seeds: number; from: number; law: string | undefined }> {
-  const { file, find, replace, model = 'fleet' } = mutant
+/** Plays seeds with one fault planted until one fails that does not fail by itself. */
+async function hunt(mutant: Mutant): Promise<Played> {
+  const { model = 'fleet', seeds: limit = mutantSeeds } = mutant
   const quick = quickSeeds[model]
   const from = quick?.[0] ?? 1
-  const count = quick?.length ?? mutantSeeds
-  const planted = JSON.stringify({ path: join(root, file), find, replace })
-  const child = spawn(
-    process.execPath,
-    [
-      ...['--disable-warning=ExperimentalWarning', '--conditions=firebreak-source'],
-      ...['--import', join(root, 'test/simulation/mutants/apply.mjs')],
-      join(root, 'test/simulation/main.ts'),
-      ...['--model', model, '--seeds', String(count), '--from', String(from), '--hasty', '--json'],
-    ],
-    { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, FIREBREAK_MUTANT: planted } },
-  )
+  const end = from + (quick?.length ?? limit)
+  for (let next = from; next < end; ) {
+    const { failure } = await play(model, next, end - next, mutant)
+    if (failure === undefined) break
+    if (await isSound(model, failure.seed)) return { seeds: failure.seed - from + 1, failure }
+    process.stderr.write(`seed ${failure.seed} of ${model} fails by itself, and finds nothing\n`)
+    next = failure.seed + 1
+  }
+  return { seeds: end - from, failure: undefined }
+}
+
+const sound = new Map<string, Promise<boolean>>()
+
+/** Whether a seed keeps all laws where nothing is planted: one that does not would find everything. */
+function isSound(model: ModelName, seed: number): Promise<boolean> {
+  const name = `${model} ${seed}`
+  const known = sound.get(name) ?? play(model, seed, 1).then(({ failure }) => failure === undefined)
+  sound.set(name, known)
+  return known
+}
+
+/** A child that ends without its account has failed too, in the seed after the last one that was kept. */
+async function play(model: ModelName, from: number, count: number, mutant?: Mutant): Promise<Played> {
+  const planted = mutant && { path: join(root, mutant.file), find: mutant.find, replace: mutant.replace }
+  const words = [
+    ...['--disable-warning=ExperimentalWarning', '--conditions=firebreak-source'],
+    ...(planted === undefined ? [] : ['--import', join(root, 'test/simulation/mutants/apply.mjs')]),
+    join(root, 'test/simulation/main.ts'),
+    ...['--model', model, '--seeds', String(count), '--from', String(from), '--hasty', '--json'],
+  ]
+  const child = spawn('sh', ['-c', `ulimit -t ${maxCpuSeconds}; exec "$@"`, 'sh', process.execPath, ...words], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...(planted && { FIREBREAK_MUTANT: JSON.stringify(planted) }) },
+  })
   let out = ''
   let told = ''
   child.stdout.on('data', (chunk) => (out += chunk))
   child.stderr.on('data', (chunk) => (told += chunk))
-  await new Promise((resolve) => child.on('close', resolve))
+  const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
+    child.on('close', (...end) => resolve(end))
+  })
+  const lines = told.split('\n')
+  const kept = lines.filter((line) => /^seed \d+: kept/.test(line)).length
   const last = out.trim().split('\n').at(-1) ?? ''
-  if (!last.startsWith('{')) throw new Error(`${mutant.name}: ${told}`)
-  const { seeds, failures } = JSON.parse(last) as { seeds: number; failures: number }
-  return { seeds, from, law: failures === 0 ? undefined : (told.split('\n')[1] ?? '').trim() }
+  if (!last.startsWith('{')) {
+    if (told.includes('does not have exactly once')) throw new Error(told)
+    const why = signal === 'SIGXCPU' ? `no end in ${maxCpuSeconds} s of processor time` : `ended with ${signal ?? code}`
+    return { seeds: kept + 1, failure: { seed: from + kept, text: `${why} ${reason(lines)}`.trim() } }
+  }
+  if ((JSON.parse(last) as { failures: number }).failures === 0) return { seeds: kept, failure: undefined }
+  const failed = lines.findIndex((line) => /^seed \d+: FAILED/.test(line))
+  return { seeds: kept + 1, failure: { seed: from + kept, text: (lines[failed + 1] ?? '').trim() } }
+}
+
+/** Of what a child said before it fell: the error, else the end. */
+function reason(lines: readonly string[]): string {
+  const said = lines.filter((line) => line.trim() !== '' && !line.startsWith('seed '))
+  return (said.find((line) => /Error/.test(line)) ?? said.at(-1) ?? '').trim()
 }

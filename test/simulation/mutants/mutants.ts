@@ -9,6 +9,8 @@ export interface Mutant {
   readonly replace: string
   /** @default 'fleet' */
   readonly model?: ModelName
+  /** Seeds of the fleet within which it must be found. @default 40 */
+  readonly seeds?: number
 }
 
 const shield = 'packages/shield/src'
@@ -170,8 +172,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an older store is believed',
     file: `${hub}/store/change-line.ts`,
-    find: `if (storedHead === '' || own.includes(storedHead)) return 'behind'`,
-    replace: `if (storedHead === '' || own.includes(storedHead)) return 'ahead'`,
+    find: `if (storedHead === '' || holds(own, storedHead)) return 'behind'`,
+    replace: `if (storedHead === '' || holds(own, storedHead)) return 'ahead'`,
   },
   {
     name: 'a change has no audit entry',
@@ -188,7 +190,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a switch thrown without the store is forgotten',
     file: `${hub}/store/journal.ts`,
-    find: 'this.#writer.write(saveAll)',
+    find: `this.#writer.write('switch', saveAll)`,
     replace: 'this.#pendingSwitches = []',
   },
   {
@@ -226,6 +228,50 @@ export const mutants: readonly Mutant[] = [
     file: `${proxy}/shield/proxy-shield.ts`,
     find: 'return new WriteGuard(target, verdict.end)',
     replace: 'verdict.end(); return target',
+  },
+  {
+    name: 'a post is added to what the hub told before',
+    file: `${hub}/board/lua/post.lua`,
+    find: `    redis.call('HSET', heatKey, settings.hubId, cjson.encode(window))
+    redis.call('PEXPIRE'`,
+    replace: `    local before = redis.call('HGET', heatKey, settings.hubId)
+    if before then for index, more in ipairs(cjson.decode(before).a) do window.a[index] = (window.a[index] or 0) + more end end
+    redis.call('HSET', heatKey, settings.hubId, cjson.encode(window))
+    redis.call('PEXPIRE'`,
+  },
+  {
+    name: 'everybody who asks is elected',
+    file: `${shield}/copies/elect.lua`,
+    find: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end`,
+    replace: `redis.call('SET', KEYS[1], ARGV[1])`,
+  },
+  {
+    name: 'a report is lost now and then',
+    file: `${shield}/hub/hub-link.ts`,
+    find: 'this.#write(encodeReportFrame(report, reporter, ++this.#reportSequence, wallClock.now()))',
+    replace:
+      'if (++this.#reportSequence % 50 > 0) this.#write(encodeReportFrame(report, reporter, this.#reportSequence, wallClock.now()))',
+  },
+  {
+    name: 'a gap on the lane is ignored',
+    file: `${shield}/shield.ts`,
+    find: 'if (this.#lane.heard(laneHead)) this.#laneMissed()',
+    replace: 'this.#lane.heard(laneHead)',
+    model: 'lane',
+  },
+  {
+    name: 'a change that the lane tells is not heard',
+    file: `${shield}/shield.ts`,
+    find: 'this.#clusters.get(invalidation.redisClusterId)?.invalidate(invalidation)',
+    replace: '',
+    model: 'lane',
+  },
+  {
+    name: 'a lease of the lane counts from the heartbeat, not from what it says',
+    file: `${shield}/shield.ts`,
+    find: 'const completeAt = hubTime - this.#hubClock.offsetMs - completeAgoMs',
+    replace: 'const completeAt = hubTime - this.#hubClock.offsetMs',
+    model: 'lane',
   },
   {
     name: 'a lock is held beyond its lease',

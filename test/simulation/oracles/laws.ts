@@ -82,6 +82,23 @@ export const laws = {
     sentence:
       'counted once: the stream knows a message that is published twice, the hub a report by its process, sequence and time.',
   },
+  counted: {
+    guide: 'client.md',
+    sentence:
+      'every access to every key is counted: single commands, pipelines, `MULTI`, scripts, autopipelining, `call`;',
+  },
+  heat: {
+    guide: 'hub.md',
+    sentence: 'a script on Redis adds up, decides, and appends the decision to an outbox that all hubs read.',
+  },
+  followed: {
+    guide: 'client.md',
+    sentence: '**One process follows the key**, whoever writes it, by tracking',
+  },
+  copied: {
+    guide: 'client.md',
+    sentence: 'rewrites the copies by version;',
+  },
   cooled: {
     guide: 'client.md',
     sentence: 'When the key cools, all go.',

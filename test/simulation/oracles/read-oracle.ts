@@ -43,6 +43,7 @@ interface Seen {
  */
 export class ReadOracle {
   readonly #world: SimulatedWorld
+  readonly #stalenessMs: (key: string) => number
   readonly #keys = new Map<string, KnownKey>()
   readonly #seen = new Map<string, Seen>()
   readonly #passing = new Map<string, number>()
@@ -52,8 +53,15 @@ export class ReadOracle {
   hasOddClock = false
   reads = 0
 
-  constructor(world: SimulatedWorld) {
+  /** `stalenessMs`: by how much a read of a key may be behind when its guard dies. */
+  constructor(world: SimulatedWorld, stalenessMs = (key: string) => kindOf(key).maxStalenessMs) {
     this.#world = world
+    this.#stalenessMs = stalenessMs
+  }
+
+  /** Counts the times that the server lost writes. */
+  get epoch(): number {
+    return this.#epoch
   }
 
   /** The server has lost writes; `versions` is what it holds now. */
@@ -75,7 +83,7 @@ export class ReadOracle {
     }
     const seen = this.#seenBy(client, key)
     const atMs = this.#world.elapsedMs
-    const before = atMs - kindOf(key).maxStalenessMs
+    const before = atMs - this.#stalenessMs(key)
     let oldest = 0
     for (let index = known.acknowledged.length - 1; index >= 0; index--) {
       const each = known.acknowledged[index]!
@@ -114,10 +122,10 @@ export class ReadOracle {
     if (version < begun.own) says(`and had written ${begun.own}`, 'ownWrites')
     if (version < begun.seen) says(`and had read ${begun.seen} before`, 'order')
     if (version < begun.oldest && !this.hasOddClock) {
-      says(`${begun.oldest} was acknowledged more than ${kindOf(begun.key).maxStalenessMs} ms before`, 'stale')
+      says(`${begun.oldest} was acknowledged more than ${this.#stalenessMs(begun.key)} ms before`, 'stale')
     }
     // Guards may serve what was lost until they end: that says nothing of the data that is there now.
-    const isBehindLoss = this.#epoch === 0 || begun.atMs - this.#lostAtMs > kindOf(begun.key).maxStalenessMs
+    const isBehindLoss = this.#epoch === 0 || begun.atMs - this.#lostAtMs > this.#stalenessMs(begun.key)
     const { highest } = this.#known(begun.key)
     if (version > highest && isBehindLoss) says(`and only ${highest} were written`, 'stale')
     if (wasUnderWay || (!isBehindLoss && by !== 'redis')) return

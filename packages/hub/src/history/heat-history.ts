@@ -137,7 +137,7 @@ export class HeatHistory {
     if (leftOut !== undefined) this.#options.journal.record(leftOut)
     if (now - this.#trimmedAt < trimEveryMs) return
     this.#trimmedAt = now
-    this.#options.journal.write(async (store) => {
+    this.#options.journal.writeLast('trim', async (store) => {
       await store.trimHistory(now - this.#settings.keepMs.minute)
       for (const stepMs of stepLengths)
         await store.trimBlocks(stepMs, now - keepMsOf(this.#settings, stepMs) - stepMs * blockSteps)
@@ -198,7 +198,7 @@ export class HeatHistory {
     this.#unsaved.delete(id)
     this.#unsaved.set(id, block)
     if (this.#unsaved.size > maxUnsaved) this.#unsaved.delete(this.#unsaved.keys().next().value!)
-    this.#options.journal.write(async (store) => {
+    this.#options.journal.saveBlock(id, async (store) => {
       await store.saveBlock({ stepMs, at, writer: this.#writer, data })
       if (this.#unsaved.get(id) === block) this.#unsaved.delete(id)
     })

@@ -8,6 +8,7 @@ import type { HotKeys } from '../decide/hot-keys.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
+import type { Journal } from '../store/journal.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import type { HubWatchers } from '../watchers/hub-watchers.ts'
 import { processFamilies } from './process-families.ts'
@@ -22,6 +23,7 @@ export interface HubFigures {
   readonly fleet: Fleet
   readonly watchers: HubWatchers
   readonly book: RuleBook
+  readonly journal: Journal
   now(): number
 }
 
@@ -30,7 +32,7 @@ const maxKeys = 1000
 
 /** The hub's figures at this moment; `exports` is what became of those that were pushed. */
 export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExporter['counts']): MetricFamily[] {
-  const { alarms, webhooks, collector, keys, delivery, fleet, watchers, book } = of
+  const { alarms, webhooks, collector, keys, delivery, fleet, watchers, book, journal } = of
   const { connected, hosts } = fleet.hosts.counts()
   const { redis, local, copies, limited } = fleet.traffic.latest(of.now())
   const severities = { warning: 0, critical: 0 }
@@ -59,6 +61,8 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
       by('by', { redis, local, copies, limited }),
     ),
     gauge('group_accesses_per_second', 'Accesses of the hottest keys by prefix group', by('group', groups)),
+    gauge('store_waiting', 'Events, entries and other writes that the store does not have yet', one(journal.waiting)),
+    counter('store_lost_total', 'What the store never got: it was away for too long', by('kind', journal.lost)),
     gauge('alarms', 'Active alarms, by severity', by('severity', severities)),
     counter('alarms_raised_total', 'Alarms raised since the start', one(alarms.raisedCount)),
     counter('alarm_webhooks_total', 'Notices to alarm webhooks, by result', by('result', webhooks.counts)),

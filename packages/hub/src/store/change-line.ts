@@ -13,9 +13,27 @@ export type LineRelation = 'same' | 'ahead' | 'behind' | 'newer' | 'older'
 export function compareLines(own: readonly string[], stored: readonly string[]): LineRelation {
   const [ownHead, storedHead] = [headOf(own), headOf(stored)]
   if (ownHead === storedHead) return 'same'
-  if (ownHead === '' || stored.includes(ownHead)) return 'ahead'
-  if (storedHead === '' || own.includes(storedHead)) return 'behind'
+  if (ownHead === '' || holds(stored, ownHead)) return 'ahead'
+  if (storedHead === '' || holds(own, storedHead)) return 'behind'
   return timeOf(newestChange(own)) > timeOf(newestChange(stored)) ? 'older' : 'newer'
+}
+
+/**
+ * Whether a change is in a line, or was before the line was cut: a line only goes forward, so what is older than the
+ * beginning of a full one has left it. Of hubs that keep no line a version says the same: a later one has the earlier in it.
+ */
+function holds(line: readonly string[], id: string): boolean {
+  if (line.includes(id)) return true
+  const [first = ''] = line
+  const [versionOfId, versionOfFirst] = [versionOf(id), versionOf(first)]
+  if (versionOfId !== undefined && versionOfFirst !== undefined) return versionOfFirst >= versionOfId
+  return line.length >= maxLine && timeOf(first) > timeOf(id)
+}
+
+/** The version for which an entry stands where hubs of earlier versions kept no line. */
+function versionOf(id: string): number | undefined {
+  const version = /^1-v(\d+)$/.exec(id)?.[1]
+  return version === undefined ? undefined : Number(version)
 }
 
 /** The name of the entry that a hub makes when it writes its line into a store; no other begins like it. */

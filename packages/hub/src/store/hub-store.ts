@@ -157,6 +157,11 @@ export interface EntryName {
   readonly ruleId: string
 }
 
+/** Unlike that of any other entry. */
+export function entryId({ redisClusterId, key, ruleId }: EntryName): string {
+  return JSON.stringify([redisClusterId, ruleId, key])
+}
+
 export interface AuditEnd {
   /** Undefined where nothing was audited yet. */
   readonly head: AuditHead | undefined

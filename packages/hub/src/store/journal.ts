@@ -8,6 +8,9 @@ import { StoreWriter } from './store-writer.ts'
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 export const versionBlock = 1000
 
+/** Switches thrown while the store is away; of more the oldest leave, since the later ones say the same. */
+const maxPendingSwitches = 1000
+
 export interface JournalOptions {
   readonly store: HubStore
   /** No version up to this one is given out by anybody else. */
@@ -86,7 +89,7 @@ export class Journal {
       await onStored()
       this.#pendingSwitches = this.#pendingSwitches.filter((pending) => !saved.includes(pending))
     }
-    this.#pendingSwitches = [...this.#pendingSwitches, own]
+    this.#pendingSwitches = [...this.#pendingSwitches, own].slice(-maxPendingSwitches)
     try {
       await saveAll(this.store)
       return true
@@ -95,14 +98,34 @@ export class Journal {
         this.#pendingSwitches = this.#pendingSwitches.filter((pending) => pending !== own)
         throw error
       }
-      this.#writer.write(saveAll)
+      this.#writer.write('switch', saveAll)
       return false
     }
   }
 
-  /** Does something with the store as soon as it can be done, after everything that was written before. */
-  write(work: (store: HubStore) => Promise<unknown>): void {
-    this.#writer.write(work)
+  /** Does something with the store as soon as it can be done; what still waits `of` the same is not done. */
+  write(of: string, work: (store: HubStore) => Promise<unknown>): void {
+    this.#writer.write(of, work)
+  }
+
+  /** Like `write`, after everything that waits. */
+  writeLast(of: string, work: (store: HubStore) => Promise<unknown>): void {
+    this.#writer.writeLast(of, work)
+  }
+
+  /** Writes a block of heat; where too many wait, the oldest are given up. */
+  saveBlock(id: string, work: (store: HubStore) => Promise<unknown>): void {
+    this.#writer.saveBlock(id, work)
+  }
+
+  /** What the store did not get, since it was away for too long. */
+  get lost(): StoreWriter['lost'] {
+    return this.#writer.lost
+  }
+
+  /** Events, entries and other writes that the store does not have yet. */
+  get waiting(): number {
+    return this.#writer.waiting
   }
 
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {
@@ -114,7 +137,7 @@ export class Journal {
     if (version < this.#reservedVersion) return
     const upTo = version + versionBlock
     this.#reservedVersion = upTo
-    this.#writer.write((store) => store.reserveVersions(upTo))
+    this.#writer.write('versions', (store) => store.reserveVersions(upTo))
   }
 
   /** Resolves once the store has everything so far. */
@@ -137,7 +160,8 @@ export class Journal {
     this.#logger.warn({ store: name, error: explainDiskTrouble(reason) }, 'a write to the store failed')
     const subject = name === 'redis' ? 'the Redis that the hubs share' : `the ${name} store`
     const cause = `${subject} failed: ${explainDiskTrouble(reason)}`
-    const retry = 'the write is retried every second; decisions continue from memory'
+    const lost = this.lost.history === 0 ? '' : `; ${this.lost.history} events of the history are lost`
+    const retry = `the write is retried every second; decisions continue from memory${lost}`
     this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry })
   }
 }

@@ -7,6 +7,7 @@ import type { KeptBlocks, StoredBlock } from './heat-blocks.ts'
 import {
   type AuditEnd,
   type EntryName,
+  entryId,
   type HistoryQuery,
   type HubState,
   type HubStore,
@@ -111,8 +112,8 @@ export class MemoryStore implements HubStore {
   }
 
   async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
-    for (const name of removed) this.#entries.delete(nameOf(name))
-    for (const stored of set) this.#entries.set(nameOf(stored.entry), stored)
+    for (const name of removed) this.#entries.delete(entryId(name))
+    for (const stored of set) this.#entries.set(entryId(stored.entry), stored)
   }
 
   async appendHistory(events: readonly HistoryEvent[]): Promise<void> {
@@ -230,8 +231,4 @@ export class MemoryStore implements HubStore {
   }
 
   async close(): Promise<void> {}
-}
-
-function nameOf({ redisClusterId, key, ruleId }: EntryName): string {
-  return `${redisClusterId}\u0000${ruleId}\u0000${key}`
 }

@@ -12,6 +12,7 @@ import { type KeptBlocks, maxTrimmedBlocks, type StoredBlock } from './heat-bloc
 import {
   type AuditEnd,
   type EntryName,
+  entryId,
   type HistoryBatch,
   type HistoryQuery,
   type HubState,
@@ -183,8 +184,8 @@ export class RedisStore implements HubStore {
 
   async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
     const { entries } = this.#keys
-    if (removed.length > 0) await this.#redis.send(['HDEL', entries, ...removed.map(nameOf)])
-    const values = set.flatMap((stored) => [nameOf(stored.entry), JSON.stringify(stored)])
+    if (removed.length > 0) await this.#redis.send(['HDEL', entries, ...removed.map(entryId)])
+    const values = set.flatMap((stored) => [entryId(stored.entry), JSON.stringify(stored)])
     if (values.length > 0) await this.#redis.send(['HSET', entries, ...values])
   }
 
@@ -401,8 +402,4 @@ function toMap(reply: RedisReply): ReadonlyMap<string, string> {
   if (!Array.isArray(reply)) return new Map(Object.entries(reply as Record<string, string>))
   const flat = reply as string[]
   return new Map(flat.flatMap((field, index) => (index % 2 === 0 ? [[field, flat[index + 1]!] as const] : [])))
-}
-
-function nameOf({ redisClusterId, key, ruleId }: EntryName): string {
-  return JSON.stringify([redisClusterId, ruleId, key])
 }

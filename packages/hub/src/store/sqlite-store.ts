@@ -12,6 +12,7 @@ import { type KeptBlocks, maxTrimmedBlocks, type StoredBlock } from './heat-bloc
 import {
   type AuditEnd,
   type EntryName,
+  entryId,
   type HistoryQuery,
   type HubState,
   type HubStore,
@@ -136,9 +137,9 @@ export class SqliteStore implements HubStore {
 
   async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
     this.#transaction(() => {
-      for (const name of removed) this.#run('deleteEntry', { name: nameOf(name) })
+      for (const name of removed) this.#run('deleteEntry', { name: entryId(name) })
       for (const stored of set) {
-        this.#run('saveEntry', { name: nameOf(stored.entry), stored: JSON.stringify(stored) })
+        this.#run('saveEntry', { name: entryId(stored.entry), stored: JSON.stringify(stored) })
       }
     })
   }
@@ -352,8 +353,4 @@ function toJob({ job }: Record<string, unknown>): PrewarmJob {
 function readStatements(text: string): ReadonlyMap<string, string> {
   const parts = text.split(/^-- name: (\w+)$/m).slice(1)
   return new Map(parts.flatMap((part, index) => (index % 2 === 0 ? [[part, parts[index + 1]!.trim()] as const] : [])))
-}
-
-function nameOf({ redisClusterId, key, ruleId }: EntryName): string {
-  return JSON.stringify([redisClusterId, ruleId, key])
 }

@@ -1,37 +1,44 @@
 import type { HistoryEvent, Runtime, Timers } from '@firebreak/core'
-import type { EntryName, HubStore, StoredEntry } from './hub-store.ts'
+import { type EntryName, entryId, type HubStore, type StoredEntry } from './hub-store.ts'
 
-/**
- * Maximum writes and history events waiting while the store is unreachable; beyond that the oldest are dropped and
- * counted.
- */
-const maxPending = 10_000
+/** How many of each wait while the store is unreachable; beyond that the oldest are dropped and counted. */
+const maxWaiting = { history: 10_000, entries: 10_000, blocks: 500 }
 const retryMs = 1000
 
 type Work = (store: HubStore) => Promise<unknown>
+type Removed = { readonly removed: EntryName }
 
 /**
- * Writes to the store in order and off the decision path: a slow or unreachable store delays nobody, and is reported
- * through `onTrouble`. A failed write is retried until it succeeds. History events that arrive together are written
- * together.
+ * Writes to the store off the decision path: a slow or unreachable store delays nobody, and is reported through
+ * `onTrouble`. A failed write is retried until it succeeds, and lets the others pass meanwhile.
+ *
+ * Every write says what it is of, and one that still waits is replaced by the next of the same: what waits is as many as
+ * there are kinds, however long the store is away, and a switch or a version cannot be pushed out by a flood of
+ * decisions. Only history, entries and blocks of heat grow with time; each has its own bound.
  */
 export class StoreWriter {
   readonly #store: HubStore
   readonly #timers: Timers
   readonly #onTrouble: (error: Error | undefined) => void
-  readonly #queue: Work[] = []
+  /** By what they are of, in the order in which they are written. */
+  readonly #queue = new Map<string, { readonly work: Work }>()
   readonly #history: HistoryEvent[] = []
+  /** The last state of each entry that the store does not have yet. */
+  readonly #entries = new Map<string, StoredEntry | Removed>()
+  /** Blocks in the queue, oldest first. */
+  readonly #blocks = new Set<string>()
+  readonly #lost = { history: 0, entries: 0, blocks: 0 }
+  /** What the store refused when it was tried last. */
+  readonly #failing = new Set<string>()
   /** Names this writer's batches of events, so that one that got no answer is not written twice. */
   readonly #writer: string
   #batch: { readonly events: readonly HistoryEvent[]; readonly number: number } | undefined
   #batches = 0
   #pump: Promise<void> | undefined
-  #isHistoryQueued = false
   #isClosing = false
   /** Ends the pause before the first write. */
   #begin: (() => void) | undefined
   #endWait: (() => void) | undefined
-  #lostCount = 0
 
   constructor(store: HubStore, { timers, newId }: Runtime, onTrouble: (error: Error | undefined) => void) {
     this.#store = store
@@ -40,26 +47,48 @@ export class StoreWriter {
     this.#onTrouble = onTrouble
   }
 
-  /** Writes and events that found no room. */
-  get lostCount(): number {
-    return this.#lostCount
+  /** What found no room, by what it was. */
+  get lost(): Readonly<Record<keyof typeof maxWaiting, number>> {
+    return this.#lost
+  }
+
+  /** Events, entries and other writes that the store does not have yet. */
+  get waiting(): number {
+    const others = [...this.#queue.keys()].filter((of) => of !== 'history' && of !== 'entries').length
+    return others + this.#history.length + (this.#batch?.events.length ?? 0) + this.#entries.size
   }
 
   addHistory(event: HistoryEvent): void {
     this.#history.push(event)
-    this.#bound(this.#history)
-    if (this.#isHistoryQueued) return
-    this.#isHistoryQueued = true
-    this.write((store) => this.#writeHistory(store))
+    if (this.#history.length > maxWaiting.history) {
+      this.#history.shift()
+      this.#lost.history++
+    }
+    this.write('history', (store) => this.#writeHistory(store))
   }
 
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {
-    this.write((store) => store.saveEntries(set, removed))
+    for (const name of removed) this.#keep(name, { removed: name })
+    for (const stored of set) this.#keep(stored.entry, stored)
+    if (this.#entries.size > 0) this.write('entries', (store) => this.#writeEntries(store))
   }
 
-  write(work: Work): void {
-    this.#queue.push(work)
-    this.#bound(this.#queue)
+  /** A block of heat: each is written again and again as it fills. */
+  saveBlock(id: string, work: Work): void {
+    const of = `block ${id}`
+    this.#blocks.delete(of)
+    this.#blocks.add(of)
+    this.write(of, work)
+    if (this.#blocks.size <= maxWaiting.blocks) return
+    const oldest = this.#blocks.values().next().value!
+    this.#blocks.delete(oldest)
+    this.#queue.delete(oldest)
+    this.#lost.blocks++
+  }
+
+  /** A write that is kept until the store has it, or until the next one `of` the same, which says all that this one did. */
+  write(of: string, work: Work): void {
+    this.#queue.set(of, { work })
     this.#start()
   }
 
@@ -77,24 +106,45 @@ export class StoreWriter {
     await this.#pump
   }
 
+  /** Like `write`, after everything that waits; not for what comes all the time, which would never have its turn. */
+  writeLast(of: string, work: Work): void {
+    this.#queue.delete(of)
+    this.write(of, work)
+  }
+
+  #keep(name: EntryName, state: StoredEntry | Removed): void {
+    const id = entryId(name)
+    this.#entries.delete(id)
+    this.#entries.set(id, state)
+    if (this.#entries.size <= maxWaiting.entries) return
+    this.#entries.delete(this.#entries.keys().next().value!)
+    this.#lost.entries++
+  }
+
   async #writeHistory(store: HubStore): Promise<void> {
     // The same events under the same number until they are written: what came meanwhile is the next batch.
+    if (this.#batch === undefined && this.#history.length === 0) return
     this.#batch ??= { events: this.#history.splice(0), number: ++this.#batches }
     const { events, number } = this.#batch
     await store.appendHistory(events, { writer: this.#writer, number })
     this.#batch = undefined
-    this.#isHistoryQueued = false
-    if (this.#history.length > 0) {
-      this.#isHistoryQueued = true
-      this.#queue.push((again) => this.#writeHistory(again))
-    }
+    if (this.#history.length > 0) this.write('history', (again) => this.#writeHistory(again))
+  }
+
+  async #writeEntries(store: HubStore): Promise<void> {
+    const states = [...this.#entries]
+    const set = states.flatMap(([, state]) => ('removed' in state ? [] : [state]))
+    const removed = states.flatMap(([, state]) => ('removed' in state ? [state.removed] : []))
+    await store.saveEntries(set, removed)
+    // What changed meanwhile is written next.
+    for (const [id, state] of states) if (this.#entries.get(id) === state) this.#entries.delete(id)
   }
 
   #start(): void {
     this.#pump ??= this.#run().then(() => {
       this.#pump = undefined
       // What was written while the last one ended.
-      if (this.#queue.length > 0 && !this.#isClosing) this.#start()
+      if (this.#queue.size > 0 && !this.#isClosing) this.#start()
     })
   }
 
@@ -105,18 +155,31 @@ export class StoreWriter {
       this.#timers.setImmediate(resolve)
     })
     this.#begin = undefined
-    while (this.#queue.length > 0) {
-      const work = this.#queue[0]!
+    for (;;) {
+      const next = this.#queue.entries().next().value
+      if (next === undefined) return
+      const [of, write] = next
       try {
-        await work(this.#store)
-        if (this.#queue[0] === work) this.#queue.shift()
-        this.#onTrouble(undefined)
+        await write.work(this.#store)
+        this.#failing.delete(of)
+        if (this.#failing.size === 0) this.#onTrouble(undefined)
+        this.#passOn(of, write, true)
       } catch (error) {
+        this.#failing.add(of)
         this.#onTrouble(error as Error)
         if (this.#isClosing) return
+        this.#passOn(of, write, false)
         await this.#wait()
       }
     }
+  }
+
+  /** Lets the others go first: what the store refuses, and what came again while it was written. */
+  #passOn(of: string, write: { readonly work: Work }, isWritten: boolean): void {
+    const waiting = this.#queue.get(of)
+    this.#queue.delete(of)
+    if (waiting !== undefined && !(isWritten && waiting === write)) this.#queue.set(of, waiting)
+    else this.#blocks.delete(of)
   }
 
   async #wait(): Promise<void> {
@@ -127,11 +190,5 @@ export class StoreWriter {
         resolve()
       }
     })
-  }
-
-  #bound(list: unknown[]): void {
-    if (list.length <= maxPending) return
-    list.shift()
-    this.#lostCount++
   }
 }

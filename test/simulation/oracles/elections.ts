@@ -1,0 +1,31 @@
+import type { Fleet } from '../fleet/fleet.ts'
+import { versioned } from '../fleet/keys.ts'
+import { BrokenLaw } from './laws.ts'
+
+const everyMs = 100
+/** Who is elected asks again within a second, and hears then that another is. */
+const overlapMs = 1300
+/** An election is forgotten after 3 s, and a process whose connection has died learns of it by its lease. */
+const calmMs = 4500
+const copied = versioned.filter((key) => key.startsWith('copy:'))
+
+/** While it runs: of the processes that nothing disturbs, one follows a key that has copies. */
+export function watchElections(fleet: Fleet): void {
+  const sinceMs = new Map<string, number>()
+  const look = (): void => {
+    const now = fleet.world.elapsedMs
+    for (const key of copied) {
+      const elected = fleet.followersOf(key).filter((name) => !fleet.isDisturbed(name, 'redis-1', calmMs))
+      if (elected.length < 2) {
+        sinceMs.delete(key)
+        continue
+      }
+      const since = sinceMs.get(key) ?? now
+      sinceMs.set(key, since)
+      if (now - since <= overlapMs) continue
+      fleet.world.fail(new BrokenLaw('followed', `${elected.join(' and ')} both follow ${key}, for ${now - since} ms`))
+    }
+    if (!fleet.isOver) fleet.world.schedule(everyMs, look)
+  }
+  fleet.world.schedule(everyMs, look)
+}

@@ -29,6 +29,7 @@ export function writeCorpus(target: string, reaching: readonly Buffer[]): void {
     kept.add(line)
     bytes += input.length
   }
+  if (kept.size === 0) return
   mkdirSync(folder, { recursive: true })
   writeFileSync(fileOf(target), [...kept, ''].join('\n'))
 }

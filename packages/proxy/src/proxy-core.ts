@@ -116,7 +116,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.transports = transports
     this.slowLog = new SlowLog(options.slowLogLength)
     this.#users = options.users && new ProxyUsers(options.users, options.identity)
-    this.users = this.#users && new LogIn(this.#users, runtime.clock, options.logger)
+    this.users = this.#users && new LogIn(this.#users, runtime, options.logger)
     const settings: NodeSettings = {
       transports,
       connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,

@@ -7,7 +7,7 @@ import { ProxyUsers } from './proxy-users.ts'
 const users = new ProxyUsers([{ name: 'ann', password: 'correct-horse' }], nobody)
 const logger = { info() {}, warn() {} }
 const repliesTo = (name: string) => {
-  const logIn = new LogIn(users, fakeRuntime().clock, logger)
+  const logIn = new LogIn(users, fakeRuntime(), logger)
   return Array.from({ length: 12 }, () => {
     const result = logIn.logIn(name, Buffer.from('guess'), '10.0.0.1:5000')
     return 'reply' in result ? result.reply.toString() : 'let in'
@@ -21,7 +21,7 @@ test('a name that nobody has is refused as a name that somebody has', () => {
 })
 
 test('names that nobody has keep no user out', () => {
-  const logIn = new LogIn(users, fakeRuntime().clock, logger)
+  const logIn = new LogIn(users, fakeRuntime(), logger)
   for (let nth = 0; nth < 20_000; nth++) logIn.logIn(`name-${nth}`, Buffer.from('guess'), '10.0.0.1:5000')
   expect(logIn.logIn('ann', Buffer.from('correct-horse'), '10.0.0.1:5000')).toBe(nobody)
 })

@@ -1,5 +1,5 @@
-import { createHmac, randomBytes } from 'node:crypto'
-import type { Clock } from '@firebreak/core'
+import { createHmac } from 'node:crypto'
+import type { Runtime } from '@firebreak/core'
 import { PasswordGuard } from '@firebreak/core/node'
 import type { ProxyLogger } from '../observe/proxy-logger.ts'
 import type { Identity } from '../upstream/identity.ts'
@@ -19,14 +19,15 @@ export class LogIn {
   readonly #users: ProxyUsers
   readonly #guard: PasswordGuard
   readonly #logger: ProxyLogger
-  readonly #seed = randomBytes(16)
+  readonly #seed: string
   /** Wrong passwords since the start. */
   failures = 0
 
-  constructor(users: ProxyUsers, clock: Clock, logger: ProxyLogger) {
+  constructor(users: ProxyUsers, { clock, newId }: Pick<Runtime, 'clock' | 'newId'>, logger: ProxyLogger) {
     this.#users = users
     this.#guard = new PasswordGuard({ clock })
     this.#logger = logger
+    this.#seed = newId()
   }
 
   /** The Redis identity of a user, or why there is none. `peer` is the client's address and port. */

@@ -183,7 +183,7 @@ export class HeatHistory {
   #noteHandled(at: number): void {
     if (this.#wasHandled) return
     this.#wasHandled = true
-    this.#options.journal.write((store) => store.saveRecord(recordKind, 'handled', String(at)))
+    this.#options.journal.writeLast('handled', (store) => store.saveRecord(recordKind, 'handled', String(at)))
   }
 
   #write(block: HistoryBlock, now: number): void {

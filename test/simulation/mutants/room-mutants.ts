@@ -78,20 +78,6 @@ const idsMutants: readonly Mutant[] = [
     replace: '(false ||',
     model: 'ids',
   },
-  {
-    name: 'a number that comes back to a running node begins again',
-    file: `${ids}/node/snowflake-node.ts`,
-    find: 'const afterMs = Math.max(joined.afterMs, this.#usedUntil.get(joined.workerId) ?? 0)',
-    replace: 'const { afterMs } = joined',
-    model: 'ids',
-  },
-  {
-    name: 'what the file knows of a number is forgotten where an emptied registry gives it again',
-    file: `${ids}/node/join.ts`,
-    find: 'const afterMs = cached?.workerId === workerId ? cached.mark : 0',
-    replace: 'const afterMs = 0',
-    model: 'ids',
-  },
 ]
 
 /** The mends of sale: order, outages, numbers and ids, odd vouchers and users, what a shop expects. */

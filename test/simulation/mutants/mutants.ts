@@ -11,6 +11,8 @@ export interface Mutant {
   readonly model?: ModelName
   /** Seeds of the fleet within which it must be found. @default 40 */
   readonly seeds?: number
+  /** The first seed finds it at once: every run of the tests hunts it. */
+  readonly isQuick?: true
 }
 
 const shield = 'packages/shield/src'

@@ -12,6 +12,7 @@ const idsMutants: readonly Mutant[] = [
     find: 'const until = runtime.clock.now() + settleMs',
     replace: 'const until = runtime.clock.now()',
     model: 'ids',
+    isQuick: true,
   },
   {
     name: 'a node whose record is gone or taken goes on',
@@ -19,6 +20,7 @@ const idsMutants: readonly Mutant[] = [
     find: 'if (text === undefined || parseRecord(text)?.owner !== this.owner) throw this.lost(workerId)',
     replace: '',
     model: 'ids',
+    isQuick: true,
   },
   {
     name: 'a running node keeps a worker id that is far ahead of its clock',
@@ -104,7 +106,7 @@ const saleMutants: readonly Mutant[] = [
   {
     name: 'an outage counts against the entries',
     file: `${sale}/orders/guarded-store.ts`,
-    find: 'await this.#probe(voucherId, error)',
+    find: 'await this.#blame(voucherId, error)',
     replace: '',
     model: 'sale',
   },
@@ -259,10 +261,8 @@ const saleMutants: readonly Mutant[] = [
   {
     name: 'an item that was refunded and is gone is sold again',
     file: `${sale}/purchase/settle.lua`,
-    find: `if ARGV[5] == '1' then
-    redis.call('HINCRBY', KEYS[1], 'stock', 1)`,
-    replace: `if true then
-    redis.call('HINCRBY', KEYS[1], 'stock', 1)`,
+    find: `if ARGV[5] == '1' and redis.call('HEXISTS', KEYS[1], 'stock') == 1 then`,
+    replace: `if redis.call('HEXISTS', KEYS[1], 'stock') == 1 then`,
     model: 'sale',
   },
   {
@@ -288,11 +288,36 @@ local groups =`,
     model: 'sale',
   },
   {
+    name: 'an outage is told at each try',
+    file: `${sale}/orders/order-worker.ts`,
+    find: 'if (!isOutage(error) || this.#outage === undefined) this.#failed(error)',
+    replace: 'this.#failed(error)',
+    model: 'sale',
+    isQuick: true,
+  },
+  {
+    name: 'a worker with nothing to store takes its store for back',
+    file: `${sale}/orders/order-worker.ts`,
+    find: `if (this.#outage !== undefined) await this.#store.probe([...this.#lanes.keys()][0] ?? '')`,
+    replace: '',
+    model: 'sale',
+    isQuick: true,
+  },
+  {
+    name: 'an order that is paid can be cancelled',
+    file: `${sale}/purchase/settle.lua`,
+    find: `if state ~= from then return {'refused', state} end`,
+    replace: '',
+    model: 'sale',
+    isQuick: true,
+  },
+  {
     name: 'the database takes more orders than there are items, after lost writes',
     file: `${sale}/store/order-batch.ts`,
     find: 'if (voucher.live + reserve >= total)',
     replace: 'if (voucher.live < 0)',
     model: 'sale-lossy',
+    isQuick: true,
   },
   {
     name: 'the database takes more orders of a user than he may hold, after lost writes',
@@ -311,7 +336,7 @@ local groups =`,
   {
     name: 'a group that Redis has lost is not made again',
     file: `${sale}/orders/order-worker.ts`,
-    find: `if (replyErrorCode(error) === 'NOGROUP') this.#lanes.delete(lane.stream.voucherId)`,
+    find: `if (replyErrorCode(error) === 'NOGROUP') await this.#leave(lane)`,
     replace: `if (replyErrorCode(error) === 'NOGROUP') return`,
     model: 'sale-lossy',
   },
@@ -368,6 +393,7 @@ const locksMutants: readonly Mutant[] = [
     find: `if (wasOurs || onLost === 'resolve' || loss === undefined) return result`,
     replace: 'if (loss !== null) return result',
     model: 'locks',
+    isQuick: true,
   },
   {
     name: 'the result of a lost lock is not attached',
@@ -375,6 +401,7 @@ const locksMutants: readonly Mutant[] = [
     find: 'throw new LockLostError(loss.lock, loss.token, loss.reason, { result })',
     replace: 'throw loss',
     model: 'locks',
+    isQuick: true,
   },
   {
     name: 'an extended lease counts here and not in Redis',

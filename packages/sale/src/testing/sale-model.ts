@@ -16,7 +16,7 @@ import { OrderWorker } from '../orders/order-worker.ts'
 import { chosenOrderKey, saleKeys } from '../sale-keys.ts'
 import type { OrderStore } from '../store/order-store.ts'
 import { sqliteOrderStore } from '../store/sqlite.ts'
-import { forgotten, goods, ShopLaws, scribbled } from './shop-laws.ts'
+import { forgotten, goods, LawBroken, ShopLaws, scribbled } from './shop-laws.ts'
 import { clerk, person, type Street, shop, twin } from './shop-people.ts'
 
 // A shop in a simulation: buyers who buy, pay, cancel and ask for their money back, some with order ids of their own; two
@@ -26,7 +26,8 @@ import { clerk, person, type Street, shop, twin } from './shop-people.ts'
 //
 // Laws, always: no more live rows than the total, none of a user beyond what he may hold, no order number of a user
 // twice, the events of a user stored in the order of the stream, a buyer who "has bought" is told his own orders, also
-// when all is sold; an order id is one order; what makes no sense is refused.
+// when all is sold; an order id is one order; what makes no sense is refused; an outage is told
+// once, and its end when the store has answered.
 // In the end: nothing is pending, nothing unpaid is left, stored entries are trimmed, every order of the stream has the
 // same state in the store as in Redis, what was filled up counts once, whoever was told "sold" has a row or a dead letter
 // that somebody has seen; without lost writes only order ids that were forgotten and used twice are dead letters.
@@ -145,8 +146,9 @@ function workerLives(
     // What a worker left whose name never comes again is for the others.
     if (process.chance.next() < 0.5) lives++
     const redis = new SimulatedRedis(process, network, 'redis:6379')
+    const told = new ToldOutages(process)
     const worker = new OrderWorker(redis, {
-      store: storeOf(process, inner, laws, state),
+      store: storeOf(process, inner, laws, state, told),
       name: `${name}-${lives}`,
       batch: process.chance.pick([1, 3, 20]),
       claimAfterMs: 1500,
@@ -155,6 +157,8 @@ function workerLives(
       maxDeadLetters: 3,
       keepStoredMs: isLossy ? Number.POSITIVE_INFINITY : 1500,
       storeTimeoutMs: 500,
+      onError: (error) => told.failed(error),
+      onRecovery: () => told.recovered(),
       runtime: process.runtime,
     })
     process.start(async () => {
@@ -172,15 +176,44 @@ function workerLives(
   return { name, current: () => life, restart: begin }
 }
 
+/** What a worker says of its store: an outage once, and that it is over only when the store has answered. */
+class ToldOutages {
+  readonly #process: SimulatedProcess
+  #isDown = false
+  hasAnswered = true
+
+  constructor(process: SimulatedProcess) {
+    this.#process = process
+  }
+
+  failed(error: Error): void {
+    if (!(error instanceof OrderStoreError) || !error.isOutage) return
+    if (this.#isDown) this.#break('tells of one outage twice')
+    this.#isDown = true
+  }
+
+  recovered(): void {
+    if (!this.hasAnswered) this.#break('says that its store is back, which has not answered')
+    this.#isDown = false
+  }
+
+  /** What a listener throws would be told to nobody. */
+  #break(what: string): void {
+    this.#process.world.fail(new LawBroken(`${this.#process.name} ${what}`))
+  }
+}
+
 /** The one store, as a worker's process reaches it: slow, and at times not at all. */
 function storeOf(
   process: SimulatedProcess,
   inner: OrderStore,
   laws: ShopLaws,
   state: { readonly outage: Outage },
+  told: ToldOutages,
 ): OrderStore {
   const reach = async () => {
     await process.sleep(process.chance.between(0, 30))
+    told.hasAnswered = state.outage === undefined
     if (state.outage === 'refuses') throw new Error('connect ECONNREFUSED')
     if (state.outage === 'says so') throw new OrderStoreError('FB_SALE_STORE_DOWN', 'the order store is down')
     if (state.outage === 'hangs') await new Promise(() => {})

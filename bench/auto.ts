@@ -35,7 +35,7 @@ import { Bench, isQuick, rounds, say } from './harness/bench.ts'
  * Ids that end with the name of a workload are of that alone. Doing nothing has recall 0, no action, and keeps nothing (`nothing-…`).
  * `FIREBREAK_TRACES` names a folder of traces; `--seed N` makes other workloads, `--seconds N` longer ones; `--capacity N` is
  * what the node can do a second, `--shape days|calm|0.8` how full it is, both for all workloads that are not about one of them;
- * `--threshold N` is the rival's.
+ * `--threshold N` is the rival's; `--only NAME` plays the workloads with that in their name.
  */
 const bench = new Bench('auto')
 const option = (name: string) => {
@@ -97,8 +97,11 @@ interface Result {
   readonly auto: Scored
 }
 
+const only = option('only')
+const chosen = workloads.filter(({ name }) => only === undefined || name.includes(only))
+if (chosen.length === 0) throw new Error(`--only ${only}: there is ${workloads.map(({ name }) => name).join(', ')}`)
 const results: Result[] = []
-for (const workload of workloads) {
+for (const workload of chosen) {
   const truth = judge(workload)
   const scored = async (rule: Record<string, unknown>) => {
     const { actions, reasons } = await play(workload, rule)

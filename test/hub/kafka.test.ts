@@ -3,7 +3,15 @@ import { join } from 'node:path'
 import { peek, protect, shieldOf } from '@firebreak/client'
 import { encodeBinaryReport, encodeFrame, kafkaReports, type Overview } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
-import { FaultProxy, type KafkaBroker, startKafka, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import {
+  FaultProxy,
+  type KafkaBroker,
+  startEtcd,
+  startKafka,
+  startRedis,
+  temporaryFolder,
+  waitFor,
+} from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { Kafka, logLevel, Partitioners, type Producer } from 'kafkajs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -77,6 +85,30 @@ test('reports go over Kafka and tables come over WebSocket: a key gets hot witho
   await waitFor(() => peek(client, 'hot-1') !== undefined)
   await waitFor(() => hub.streamedReports > 3)
   expect(await refused(hub)).toEqual({})
+})
+
+test('with Kafka for reports and a config centre for tables no process connects to a hub', async () => {
+  const etcd = await startEtcd()
+  ends.push(() => etcd.stop())
+  const tables = `etcd://127.0.0.1:${etcd.port}`
+  const initialRules = [{ id: 'hot', prefix: 'hot-', threshold: 300, windowMs: 1000, minHoldMs: 600_000 }]
+  const hub = await startKafkaHub({ initialRules, publishTo: tables })
+  const redis = await startRedis()
+  ends.push(() => redis.stop())
+  await redis.cli('SET', 'hot-1', 'a')
+  const options = { hubs: [broker.url], tables, serviceId: 'shop', redisClusterId: 'main', tableFile: false as const }
+  const client = protect(new Redis(redis.url), { ...options, onWarning: () => {} })
+  ends.push(() => {
+    shieldOf(client)?.close()
+    client.disconnect()
+  })
+  await waitFor(async () => {
+    await Promise.all(Array.from({ length: 100 }, () => client.get('hot-1')))
+    return peek(client, 'hot-1') !== undefined
+  })
+  expect(hub.streamedReports).toBeGreaterThan(0)
+  expect(hub.core.fleet.hosts.counts().connected).toBe(0)
+  expect(shieldOf(client)).toMatchObject({ isByCentre: true, isConnected: false })
 })
 
 test('a report that the broker has twice is counted once, and what is no report is refused by cause', async () => {

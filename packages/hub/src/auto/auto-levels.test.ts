@@ -100,6 +100,17 @@ test('what is handled stays so while the node would be strained without it, and 
   await core.close()
 })
 
+test('a node that was strained and is less so keeps what is handled, and nothing more is begun', async () => {
+  const { table, second, core } = await hubWith({ threshold: 'auto', minHoldMs: 1000 })
+  for (let index = 0; index < 6; index++) await second(crowd(20_000))
+  for (let index = 0; index < 3; index++) await second({ ...crowd(32_000), early: 6000 })
+  expect(handled(table)).toEqual(['early'])
+  for (let index = 0; index < 4; index++) await second({ ...crowd(22_000), early: 6000 })
+  for (let index = 0; index < 4; index++) await second({ ...crowd(21_000), early: 6000, late: 1200 })
+  expect(handled(table)).toEqual(['early'])
+  await core.close()
+})
+
 test('a key whose writes undo the cache is passed over', async () => {
   const { table, second, core } = await hubWith({ threshold: 'auto' })
   for (let index = 0; index < 3; index++) await second(crowd(20_000))

@@ -110,7 +110,9 @@ export class AutoLevels {
     const lost = key.readsPerSecond - saving.savedPerSecond
     // Between its bursts a key has no reads to be judged by.
     const [enter, exit] = burst === undefined ? [line + lost, line * exitPart + lost] : [0, 0]
-    return { enterPerSecond: reading.isFalling ? never : enter, exitPerSecond: exit, grounds }
+    // A node that is strained until it is calm again keeps what is handled; nothing more is begun for its sake.
+    const isBeginning = reading.expected >= strainedAt && !reading.isFalling
+    return { enterPerSecond: isBeginning ? enter : never, exitPerSecond: exit, grounds }
   }
 
   /** The last burst of the key, by its latest tenth of a second. */

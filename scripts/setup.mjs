@@ -63,6 +63,8 @@ function isOnPath(program) {
 
 /** Installs the npm packages unless the lock file is the one they were installed from. */
 export function ensurePackages() {
+  // The image's build has installed by the lock file, without scripts: an install of ours would run them.
+  if (process.env.FIREBREAK_PACKAGES === 'installed') return
   const digest = lockDigest()
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return
   say('installing npm packages (once; about a minute) …')

@@ -23,6 +23,8 @@ test('images go by digest, and packages by the lock file without scripts', () =>
   expect(dockerfile).toContain('*@sha256:*')
   expect(dockerfile).toMatch(/npm ci --ignore-scripts/)
   expect(dockerfile).not.toMatch(/npm (install|i) /)
+  // Or the build's own set-up would install once more, with scripts.
+  expect(dockerfile).toContain('FIREBREAK_PACKAGES=installed npm run build')
   const { services } = parse(read('deploy/compose/compose.yaml')) as {
     services: Record<string, { image?: string; build?: { args: Record<string, string> } }>
   }

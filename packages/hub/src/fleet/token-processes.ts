@@ -76,7 +76,7 @@ export class TokenProcesses {
     for (const [name, refusedAt] of this.#refusedAt) {
       if (now - refusedAt <= silentMs) continue
       this.#refusedAt.delete(name)
-      this.#alarms.clear(this.#alarmId(name))
+      this.#alarms.clear(`token:${this.#subject(name)}`)
     }
   }
 
@@ -89,15 +89,16 @@ export class TokenProcesses {
     this.#refuse(name, what, `${recent} processes under this token were cut off: new ones wait for a minute`, now)
   }
 
-  #alarmId(name: string): string {
-    return this.#verb === 'report' ? `token:${name}` : `token:${name}/${this.#verb.replace('tell of ', '')}`
+  /** The token, and what its processes do where that is not to report. */
+  #subject(name: string): string {
+    return this.#verb === 'report' ? name : `${name}/${this.#verb.replace('tell of ', '')}`
   }
 
   #refuse(name: string, cause: string, reason: string, now: number): never {
     this.#refusedAt.set(name, now)
     const retry =
       'the others are refused; if the application has not grown, the token may be stolen: firebreak token rotate'
-    this.#alarms.raise({ id: this.#alarmId(name), severity: 'warning', cause, retry })
+    this.#alarms.raise({ id: `token:${this.#subject(name)}`, severity: 'warning', cause, retry })
     throw new SensorBoundsError(reason)
   }
 }

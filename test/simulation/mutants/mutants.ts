@@ -29,7 +29,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a read that goes around the memory leaves older replies there',
     file: `${shield}/gate/gate.ts`,
-    find: `return { kind: 'guarded', end: () => this.#around.answered(hot, wanted) }`,
+    find: `return { kind: 'guarded', end: this.#trouble.guarded(() => this.#around.answered(hot, wanted)) }`,
     replace: 'return pass',
   },
   {

@@ -42,7 +42,6 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
   /** Which hot key of the process it is: younger ones have higher numbers. */
   readonly ordinal: number = ++hotKeys
   readonly name: string
-  readonly bytes: Uint8Array
   readonly slot: number
   readonly space: KeySpace
   handling: Handling
@@ -71,16 +70,18 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
   node: string | undefined
   /** Its position among the keys that keep replies; -1 if it has none. */
   keptAt = -1
+  readonly #bytes: Uint8Array | undefined
   readonly #shared: SharedByKeys
   readonly #replies = new ReplySet()
   readonly #disk: DiskReplies | undefined
   readonly #loads = new Loads()
   #byteCount = 0
 
-  constructor(name: string, space: KeySpace, handling: Handling, shared: SharedByKeys, bytes = keyBytes(name)) {
+  /** `bytes`: those of the name, if they are kept anyway. */
+  constructor(name: string, space: KeySpace, handling: Handling, shared: SharedByKeys, bytes?: Uint8Array) {
     super()
     this.name = name
-    this.bytes = bytes
+    this.#bytes = bytes
     this.slot = keySlotOfBytes(this.bytes)
     this.space = space
     this.cacheId = `${space.id} ${name}`
@@ -89,6 +90,11 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     const { diskTier, redisClusterId } = shared
     this.#disk = diskTier && new DiskReplies(diskTier, `${redisClusterId}\n${space.id}\n${name}`)
     this.#equip()
+  }
+
+  /** The bytes of its name. Only loads need them, and with their `ArrayBuffer` they would take 200 bytes for each key. */
+  get bytes(): Uint8Array {
+    return this.#bytes ?? keyBytes(this.name)
   }
 
   /** True if reads of this key may be answered from memory. */

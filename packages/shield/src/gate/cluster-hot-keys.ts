@@ -265,7 +265,7 @@ export class ClusterHotKeys {
   }
 
   #make(name: HotName, space: KeySpace): HotKey {
-    const hot = new HotKey(name.name, space, name.handling, this.#shared, name.bytes)
+    const hot = new HotKey(name.name, space, name.handling, this.#shared, name.keptBytes)
     space.made.add(hot)
     this.#timeCopies(hot)
     return hot

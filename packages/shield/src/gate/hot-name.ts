@@ -14,7 +14,8 @@ export class HotName {
   /** When to check next whether it has lapsed. */
   lapseAt: number = Number.POSITIVE_INFINITY
   readonly #make: (name: HotName, space: KeySpace) => HotKey
-  #bytes: Uint8Array | undefined
+  /** Its bytes, once it has been looked up by them. */
+  keptBytes: Uint8Array | undefined
   // Nearly always there is one space.
   #key: HotKey | undefined
   #others: Map<KeySpace, HotKey> | undefined
@@ -26,12 +27,12 @@ export class HotName {
   }
 
   get bytes(): Uint8Array {
-    this.#bytes ??= keyBytes(this.name)
-    return this.#bytes
+    this.keptBytes ??= keyBytes(this.name)
+    return this.keptBytes
   }
 
   get slot(): number {
-    return keySlotOfBytes(this.bytes)
+    return keySlotOfBytes(this.keptBytes ?? keyBytes(this.name))
   }
 
   /** True if the shield answers its reads, so that watchers must be awake. */

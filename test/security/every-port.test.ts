@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { type RedisServer, startRedis, startSource } from '@firebreak/testkit'
+import { type RedisServer, startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startVictim, type Victim } from './victims.ts'
 
@@ -152,7 +152,12 @@ describe('the metrics of a proxy', () => {
     }
     expect((await ask(closed, '/metrics', { authorization: `Bearer ${metricsToken}` })).status).toBe(200)
     expect((await ask(closed, '/livez')).status).toBe(200)
-    expect(await ask(closed, '/readyz')).toEqual({ status: 200, body: 'ok\n' })
+    // It is ready once Redis has answered it.
+    const ready = await waitFor(async () => {
+      const answer = await ask(closed, '/readyz')
+      return answer.status === 200 && answer
+    })
+    expect(ready.body).toBe('ok\n')
   })
 })
 

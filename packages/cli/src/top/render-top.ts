@@ -152,7 +152,7 @@ function detailLines({ key, ratePerSecond, share }: TopRow, detail: KeyDetail | 
       : [
           field(
             'effect',
-            `Redis ${count(effect.redisPerSecondBefore)}/s → ${count(effect.redisPerSecondNow)}/s   memory ${percent(effect.localHitRate)}`,
+            `Redis ${count(effect.redisPerSecondNow)}/s, without it ${count(Math.max(key.ratePerSecond, effect.redisPerSecondNow))}/s   memory ${percent(effect.localHitRate)}`,
           ),
         ]),
     field('services', plainText((key.services ?? []).join(', ') || '–')),

@@ -6,10 +6,12 @@ import type {
   HistorySettingsView,
   HistoryView,
 } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { expect, test } from 'vitest'
 import type { ApiRoute } from '../http/api-route.ts'
 import { HubCore } from '../hub-core.ts'
+import { stepsTo } from '../rules/rule-versions.ts'
 import { versionRoutes } from '../rules/version-routes.ts'
 import { TestCore } from '../testing/test-core.ts'
 import { periodName } from './heat-report.ts'
@@ -204,6 +206,14 @@ test('events are filtered before the limit, and marks are spread over the whole 
   expect(marks.map(({ kind }) => kind)).toEqual(['cooled', 'hot', 'cooled', 'hot'])
   expect(marks.at(-1)!.at).toBeLessThan(from + 5000)
   expect((await of({ marks: 1, rule: 'r' })).map(({ kind }) => kind)).toEqual(['hot'])
+})
+
+test('going back to earlier rules does not bring back what had an end that is past', () => {
+  const lasting = parseRule({ id: 'lasting', prefix: 'a', threshold: 5 })
+  const action = parseRule({ id: 'key:1', key: 'a1', threshold: 1, until: 5000 })
+  const steps = (at: number) => stepsTo([], [lasting, action], at).put.map(({ id }) => id)
+  expect(steps(4000)).toEqual(['lasting', 'key:1'])
+  expect(steps(6000)).toEqual(['lasting'])
 })
 
 test('what was handled once is known for ever, also to a hub that starts again with nothing else kept', async () => {

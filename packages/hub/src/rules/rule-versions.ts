@@ -43,8 +43,10 @@ export function rulesAt(
 export function stepsTo(
   now: readonly Rule[],
   then: readonly unknown[],
+  at: number,
 ): { readonly put: Rule[]; readonly remove: string[] } {
-  const wanted = then.map((rule) => parseRule(rule))
+  // What had an end that is past would be in force for a moment, and is no part of what somebody goes back to.
+  const wanted = then.map((rule) => parseRule(rule)).filter(({ until = Number.POSITIVE_INFINITY }) => until > at)
   const current = new Map(now.map((rule) => [rule.id, JSON.stringify(rule)]))
   const ids = new Set(wanted.map(({ id }) => id))
   return {

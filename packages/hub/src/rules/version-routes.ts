@@ -53,7 +53,11 @@ export function versionRoutes(core: HubCore): ApiRoute[] {
       answer: '{ version, changes }',
       async handle({ body, caller }) {
         const { version } = body as z.infer<typeof rollbackBody>
-        const { put, remove } = stepsTo(core.rules().rules, (await at(version)).rules)
+        const { put, remove } = stepsTo(
+          core.rules().rules,
+          (await at(version)).rules,
+          core.options.runtime.wallClock.now(),
+        )
         for (const rule of put) await core.putRule(rule, caller.who)
         for (const id of remove) await core.deleteRule(id, caller.who)
         return { version: core.rules().version, changes: put.length + remove.length }

@@ -43,10 +43,10 @@ describe('one server', () => {
     const finding = await looking
     const perSecond = (calls * 300) / ((performance.now() - startedAt) / 1000)
     const [key] = finding.keys
-    expect(key!.relativeError).toBeLessThan(0.5)
+    expect(key!.relativeError!).toBeLessThan(0.5)
     // The truth lies within four standard errors, up or down.
-    const factor = Math.max(key!.accessesPerSecond / perSecond, perSecond / key!.accessesPerSecond)
-    expect(factor).toBeLessThan(1 + 4 * key!.relativeError)
+    const factor = Math.max(key!.accessesPerSecond! / perSecond, perSecond / key!.accessesPerSecond!)
+    expect(factor).toBeLessThan(1 + 4 * key!.relativeError!)
     await server.cli('CONFIG', 'SET', 'lfu-log-factor', '0')
   })
 

@@ -1,5 +1,5 @@
 // Ten thousand sensors and more before real hub cores, on virtual time: each frame is charged what it was measured to cost.
-// npm run -s bench -- scale [--quick] [--sizes 10000x3,100000x10] [--plot docs/guides/scale.svg]
+// npm run -s bench -- scale [--quick] [--sizes 10000x3,100000x10] [--plot docs/images/scale.svg]
 import { writeFileSync } from 'node:fs'
 import { Bench, isQuick, say } from './harness/bench.ts'
 import { measureCosts } from './scale/frame-costs.ts'

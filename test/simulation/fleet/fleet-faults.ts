@@ -63,6 +63,8 @@ const laneFaults: readonly FaultChoice[] = [
   { kind: 'cut', targets: [...toHubs, ...toSources], weight: 4 },
   { kind: 'halfOpen', targets: toSources, weight: 2 },
   { kind: 'blackHole', targets: [...toHubs, ...toSources], forMs: [100, 2500], weight: 3 },
+  // Longer than a lease of the lane, which the hub's heartbeats alone must not renew.
+  { kind: 'blackHole', targets: toSources, forMs: [3500, 7000], weight: 3 },
 ]
 
 export function laneSchedule(chance: Chance): FaultSchedule {

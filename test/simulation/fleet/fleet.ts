@@ -13,6 +13,7 @@ import {
   VirtualValkey,
 } from '@firebreak/testkit'
 import { CallOracle, isOn } from '../oracles/call-oracle.ts'
+import { watchClaims } from '../oracles/claims.ts'
 import { watchCopies } from '../oracles/copy-versions.ts'
 import { CountOracle } from '../oracles/count-oracle.ts'
 import { watchElections } from '../oracles/elections.ts'
@@ -120,6 +121,7 @@ export class Fleet {
     watchMoving(this)
     watchElections(this)
     watchCopies(this)
+    watchClaims(this)
   }
 
   /** Each application's shield. */

@@ -22,6 +22,12 @@ test('there are thirty and more, each with a name of its own', () => {
   expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length)
 })
 
+test('faults that are planted into the fleet are found by its first seed, which keeps all laws without them', async () => {
+  const names = ['an own write is not guarded', 'a key never cools']
+  const planted = fleetMutants.filter(({ name }) => names.includes(name)).map((mutant) => ({ ...mutant, seeds: 1 }))
+  expect(await huntMutants(planted)).toEqual({ mutants: 2, found: 2, worstSeeds: 1 })
+}, 600_000)
+
 // Any change of a model gives every seed another story: what one of them found may then be found by none. A quick run hunts
 // those that the first seeds find at once, for half a minute of two processors; all of them take an hour.
 test('a mend of a room that is taken out is found by the quick run of its model: some of each, in a full run all', async () => {

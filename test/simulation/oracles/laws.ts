@@ -95,6 +95,10 @@ export const laws = {
     guide: 'client.md',
     sentence: '**One process follows the key**, whoever writes it, by tracking',
   },
+  lapsed: {
+    guide: 'hub.md',
+    sentence: 'Shields go on with the table they have until its entries lapse',
+  },
   copied: {
     guide: 'client.md',
     sentence: 'rewrites the copies by version;',

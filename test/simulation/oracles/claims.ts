@@ -1,0 +1,32 @@
+import type { Fleet } from '../fleet/fleet.ts'
+import { passing, versioned } from '../fleet/keys.ts'
+import { BrokenLaw } from './laws.ts'
+
+const everyMs = 250
+/** A claim is held for 3 s, and looked at a moment later. */
+const lapseMs = 3000 + 1000
+
+/** While it runs: what a process handles is in its hub's table, or it has just found so itself. */
+export function watchClaims(fleet: Fleet): void {
+  const sinceMs = new Map<string, number>()
+  const look = (): void => {
+    const now = fleet.world.elapsedMs
+    for (const { process, shield, cluster } of fleet.lives) {
+      const { epoch, version } = shield.tableVersion
+      const core = fleet.hubs.find((hub) => hub.core?.delivery.epoch === epoch)?.core
+      const table = core?.delivery.view('shop')
+      // Who does not hear of the table goes on with the one that it has.
+      const isTold = shield.isConnected && !process.isFrozen && table?.version === version
+      for (const key of [...versioned, ...passing]) {
+        const id = `${process.name} ${shield.options.instanceId} ${key}`
+        if (!isTold || !cluster.isHot(key) || table.has('main', key)) sinceMs.delete(id)
+        else if (now - (sinceMs.get(id) ?? now) > lapseMs) {
+          const what = `${process.name} handles ${key} for ${lapseMs} ms, which is in no table`
+          fleet.world.fail(new BrokenLaw('lapsed', what))
+        } else if (!sinceMs.has(id)) sinceMs.set(id, now)
+      }
+    }
+    if (!fleet.isOver) fleet.world.schedule(everyMs, look)
+  }
+  fleet.world.schedule(everyMs, look)
+}

@@ -29,7 +29,7 @@ export const laws = {
   },
   unharmed: {
     guide: 'client.md',
-    sentence: 'No Redis call fails or waits because of Firebreak.',
+    sentence: 'No Redis call fails or waits because of Firebreak',
   },
   limited: {
     guide: 'hub.md',

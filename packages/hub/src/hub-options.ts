@@ -153,3 +153,11 @@ export function checkPace({ reportIntervalMs = 100, maxReportIntervalMs = 5000 }
       'raise that too, and give every rule a windowMs of at least as much, since a report counts as one moment',
   )
 }
+
+/** How long a frame may take to arrive, and how much of unfinished ones is held. */
+export interface UnfinishedFrameBounds {
+  /** @default 10000 */
+  readonly frameTimeoutMs?: number
+  /** Bytes of unfinished frames of all sensors together. @default 134217728 */
+  readonly maxUnfinishedBytes?: number
+}

@@ -1,4 +1,5 @@
 import { type KafkaAddress, kafkaReports, parseKafkaUrl, type Runtime, type TimerHandle } from '@firebreak/core'
+import { KafkaSockets, kafkaClientOptions } from '@firebreak/core/node'
 import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { HubLogger } from '../hub-options.ts'
@@ -15,6 +16,7 @@ export interface KafkaIngestOptions {
 
 const retryMs = 1000
 const requestTimeoutMs = 3000
+const leaveMs = 1000
 const sessionTimeoutMs = 10_000
 const partitions = 12
 /** How far the clocks of sensors may be behind ours where only they stamp messages. */
@@ -37,6 +39,7 @@ export class KafkaIngest {
   readonly #options: KafkaIngestOptions
   readonly #address: KafkaAddress
   #consumer: Consumer | undefined
+  #sockets: KafkaSockets | undefined
   /** Our steady clock minus that of whatever stamps messages. */
   #clockOffsetMs = 0
   #retry: TimerHandle | undefined
@@ -74,7 +77,8 @@ export class KafkaIngest {
         sessionTimeout: sessionTimeoutMs,
         heartbeatInterval: 1000,
         maxWaitTimeInMs: 100,
-        retry: { retries: 0 },
+        // We start over ourselves: a consumer that kafkajs restarts would be a second one, which nobody ends.
+        retry: { retries: 0, restartOnFailure: async () => false },
       })
       this.#consumer = consumer
       const ended = new Promise<Error>((resolve) => {
@@ -104,16 +108,10 @@ export class KafkaIngest {
 
   async #client(): Promise<Kafka> {
     const { Kafka, logLevel } = await import('kafkajs').then((module) => module.default ?? module)
-    const { brokers, isTls, sasl } = this.#address
+    this.#sockets = new KafkaSockets()
     return new Kafka({
+      ...kafkaClientOptions(this.#address, this.#sockets, requestTimeoutMs),
       clientId: 'firebreak-hub',
-      brokers: [...brokers],
-      ssl: isTls,
-      ...(sasl !== undefined && { sasl: sasl as { mechanism: 'plain'; username: string; password: string } }),
-      connectionTimeout: requestTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      enforceRequestTimeout: true,
-      // We try again ourselves, and tell of it.
       retry: { retries: 1 },
       logLevel: logLevel.NOTHING,
     })
@@ -168,7 +166,11 @@ export class KafkaIngest {
   async #leave(): Promise<void> {
     const consumer = this.#consumer
     this.#consumer = undefined
+    // A broker that is busy or frozen is not waited for.
+    const ending = this.#options.runtime.timers.setTimeout(() => this.#sockets?.end(), leaveMs)
     await consumer?.disconnect().catch(() => {})
+    ending.cancel()
+    this.#sockets?.end()
   }
 
   #raise(error: Error): void {

@@ -65,9 +65,16 @@ export class NatsIngest {
     this.#isClosed = true
     this.#retry?.cancel()
     this.#messages?.stop()
+    await this.#leave()
+  }
+
+  /** Whoever comes first closes the connection: nothing that waits on one which another has closed is ever answered. */
+  async #leave(): Promise<void> {
+    const connection = this.#connection
+    this.#connection = undefined
     // Pending confirmations; an unreachable server has no use for them.
-    if (this.#isUp) await this.#within(this.#connection?.flush())
-    await this.#within(this.#connection?.close())
+    if (this.#isUp) await this.#within(connection?.flush())
+    await this.#within(connection?.close())
   }
 
   /** A frozen server is not waited for. */
@@ -102,8 +109,7 @@ export class NatsIngest {
       this.#raise(error as Error)
     }
     // Also once this is closed: a connection that came up meanwhile would hold the process, and take reports from others.
-    await this.#connection?.close().catch(() => {})
-    this.#connection = undefined
+    await this.#leave()
     if (this.#isClosed) return
     this.#retry = runtime.timers.setTimeout(() => void this.#run(), retryMs)
   }

@@ -41,6 +41,7 @@ export interface AccessGuardOptions {
   readonly allowedHosts: readonly string[]
 }
 
+const storeUnheard = 'the store, which may contain tokens, has not answered since this hub started'
 const csrfHeader = 'firebreak-csrf'
 
 /**
@@ -107,10 +108,19 @@ export class AccessGuard {
     return tokens?.person(token, names) !== undefined || tokens?.app(token, names) !== undefined
   }
 
-  /** Whether the caller may know what is wrong with the hub: anybody of this machine where there are no tokens. */
-  mayKnowTroubles(request: IncomingMessage): boolean {
-    if (!this.isOwnHost(request.headers.host) && !this.hasTokens) return false
-    return this.hasTokens ? this.#person(request) !== undefined : this.#options.tokens?.isKnown !== false
+  /** What the caller may know of what is wrong with the hub; without tokens anybody of this machine may know all. */
+  troubleFor(request: IncomingMessage, cause: string): string {
+    if (this.hasTokens ? this.#person(request) !== undefined : this.#isOpenTo(request.headers)) return cause
+    return this.#isUnheard ? storeUnheard : 'an alarm; its cause is told with a token'
+  }
+
+  /** True while there may be tokens that the hub has not heard of. */
+  get #isUnheard(): boolean {
+    return !this.hasTokens && this.#options.tokens?.isKnown === false
+  }
+
+  #isOpenTo({ host }: IncomingHttpHeaders): boolean {
+    return this.isOwnHost(host) && !this.#isUnheard
   }
 
   /** Refuses what a page of another site made a browser send. */
@@ -128,11 +138,7 @@ export class AccessGuard {
   authorize(request: IncomingMessage, role: Role): Caller {
     if (!this.hasTokens) {
       // Otherwise anyone who waits for the store to be unreachable could do everything.
-      if (this.#options.tokens?.isKnown === false) {
-        const message =
-          'the store, which may contain tokens, has not answered since this hub started; use a token from a tokens file'
-        throw new ApiProblem(503, 'FB_STORE_AWAY', message)
-      }
+      if (this.#isUnheard) throw new ApiProblem(503, 'FB_STORE_AWAY', `${storeUnheard}; use a token from a tokens file`)
       return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
     }
     const person = this.#person(request)

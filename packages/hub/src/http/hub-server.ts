@@ -26,6 +26,7 @@ import { ApiProblem } from '../errors.ts'
 import { barredRoutes } from '../fleet/barred-sensors.ts'
 import type { Teller } from '../fleet/teller-bounds.ts'
 import type { HubCore } from '../hub-core.ts'
+import type { UnfinishedFrameBounds } from '../hub-options.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import { AccessGuard, type UserHeader } from './access-guard.ts'
@@ -39,7 +40,7 @@ import { LiveSockets } from './live-sockets.ts'
 import { closeUnreadBodies, portOptions } from './port-bounds.ts'
 import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
-import { type UnfinishedFrameBounds, UnfinishedFrames } from './unfinished-frames.ts'
+import { UnfinishedFrames } from './unfinished-frames.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -255,8 +256,7 @@ export class HubServer {
       )
       const isReady = !this.#isDraining && alarm === undefined
       // A cause names hosts and addresses.
-      const cause = this.#guard.mayKnowTroubles(request.raw) ? alarm?.cause : 'an alarm; its cause is told with a token'
-      const reason = this.#isDraining ? 'draining' : alarm && cause
+      const reason = this.#isDraining ? 'draining' : alarm && this.#guard.troubleFor(request.raw, alarm.cause)
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
     })
     this.app.get('/metrics', async (request, reply) => {

@@ -1,14 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { Timers } from '@firebreak/core'
 import type { WebSocket } from 'ws'
-
-/** How long a frame may take to arrive, and how much of unfinished ones is held. */
-export interface UnfinishedFrameBounds {
-  /** @default 10000 */
-  readonly frameTimeoutMs?: number
-  /** Bytes of unfinished frames of all sensors together. @default 134217728 */
-  readonly maxUnfinishedBytes?: number
-}
+import type { UnfinishedFrameBounds } from '../hub-options.ts'
 
 /** Less than this is in one piece of a stream: it is neither timed nor added up. */
 const largeBytes = 64 * 1024

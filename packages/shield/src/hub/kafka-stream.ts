@@ -1,4 +1,5 @@
 import type { KafkaAddress } from '@firebreak/core'
+import { KafkaSockets, kafkaClientOptions } from '@firebreak/core/node'
 import type { Producer } from 'kafkajs'
 import type { ReportStream, StreamedReport } from './report-stream.ts'
 
@@ -13,6 +14,7 @@ export class KafkaStream implements ReportStream {
   readonly troubleId = 'kafka'
   readonly #address: KafkaAddress
   readonly #clientId: string
+  readonly #sockets = new KafkaSockets()
   #producer: Producer | undefined
   #end: () => void = () => {}
   #isClosed = false
@@ -24,16 +26,9 @@ export class KafkaStream implements ReportStream {
 
   async open(onUp: (isUp: boolean) => void): Promise<void> {
     const { Kafka, Partitioners, logLevel } = await import('kafkajs').then((module) => module.default ?? module)
-    const { brokers, isTls, sasl } = this.#address
     const kafka = new Kafka({
+      ...kafkaClientOptions(this.#address, this.#sockets, confirmTimeoutMs),
       clientId: this.#clientId,
-      brokers: [...brokers],
-      ssl: isTls,
-      ...(sasl !== undefined && { sasl: sasl as { mechanism: 'plain'; username: string; password: string } }),
-      connectionTimeout: confirmTimeoutMs,
-      requestTimeout: confirmTimeoutMs,
-      enforceRequestTimeout: true,
-      // We resend ourselves, and report it.
       retry: { retries: 0 },
       logLevel: logLevel.NOTHING,
     })
@@ -45,9 +40,9 @@ export class KafkaStream implements ReportStream {
       this.#end = resolve
       producer.on(producer.events.DISCONNECT, () => resolve())
     })
-    await producer.connect()
-    if (this.#isClosed) return producer.disconnect()
     this.#producer = producer
+    await producer.connect()
+    if (this.#isClosed) return
     onUp(true)
     await ended
     onUp(false)
@@ -67,5 +62,6 @@ export class KafkaStream implements ReportStream {
     this.#isClosed = true
     this.#end()
     await this.#producer?.disconnect()
+    this.#sockets.end()
   }
 }

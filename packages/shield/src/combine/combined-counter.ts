@@ -39,6 +39,7 @@ export interface CounterContext {
 export class CombinedCounter implements WaitingCounter {
   readonly hot: HotKey
   readonly #context: CounterContext
+  readonly #key: Uint8Array
   readonly #field: Uint8Array | undefined
   #ups: CombinePart[] = []
   #downs: CombinePart[] = []
@@ -54,6 +55,7 @@ export class CombinedCounter implements WaitingCounter {
   constructor(context: CounterContext, field: Uint8Array | undefined) {
     this.hot = context.hot
     this.#context = context
+    this.#key = context.hot.bytes
     this.#field = field
   }
 
@@ -197,7 +199,7 @@ export class CombinedCounter implements WaitingCounter {
 
   #sendAlone(part: CombinePart): void {
     const { name } = part.command
-    const words = wordsAlone(part.command, this.hot.bytes, this.#field)
+    const words = wordsAlone(part.command, this.#key, this.#field)
     this.#fly(
       [part],
       (listener) => part.sendAlone(words, listener),
@@ -210,7 +212,7 @@ export class CombinedCounter implements WaitingCounter {
   }
 
   #sendTogether(parts: readonly CombinePart[], sum: number): void {
-    const words = wordsTogether(sum, this.hot.bytes, this.#field)
+    const words = wordsTogether(sum, this.#key, this.#field)
     const { trouble } = this.hot
     trouble.attempt(() => {
       for (const { owner } of parts) owner.merge(this.hot)

@@ -56,13 +56,15 @@ export class KafkaIngest {
     this.#running = this.#run()
   }
 
-  /** Ends for good: resolves once no connection is left, also of an attempt to connect that was under way. */
+  /** Ends for good: resolves once no connection is left, including those of an attempt to connect that was under way. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#retry?.cancel()
     this.#end()
-    await this.#leave()
+    // A broker that is busy or frozen is not waited for.
+    const ending = this.#options.runtime.timers.setTimeout(() => this.#sockets?.end(), leaveMs)
     await this.#running
+    ending.cancel()
   }
 
   async #run(): Promise<void> {
@@ -164,12 +166,8 @@ export class KafkaIngest {
   }
 
   async #leave(): Promise<void> {
-    const consumer = this.#consumer
+    await this.#consumer?.disconnect().catch(() => {})
     this.#consumer = undefined
-    // A broker that is busy or frozen is not waited for.
-    const ending = this.#options.runtime.timers.setTimeout(() => this.#sockets?.end(), leaveMs)
-    await consumer?.disconnect().catch(() => {})
-    ending.cancel()
     this.#sockets?.end()
   }
 

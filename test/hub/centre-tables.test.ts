@@ -1,11 +1,20 @@
 import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type ConfigCentre, openCentre } from '@firebreak/centre'
 import { type ProtectOptions, peek, protect, shieldOf, unprotect } from '@firebreak/client'
 import { encodeBinaryReport, type PublishedTable } from '@firebreak/core'
 import { type HubOptions, startHub } from '@firebreak/hub'
-import { startProxy } from '@firebreak/proxy'
-import { freePort, type RedisServer, startEtcd, startRedis, startZooKeeper, waitFor } from '@firebreak/testkit'
+import {
+  freePort,
+  type RedisServer,
+  sourceArgs,
+  startChild,
+  startEtcd,
+  startRedis,
+  startZooKeeper,
+  waitFor,
+} from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
@@ -13,6 +22,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 type Hub = Awaited<ReturnType<typeof startHub>>
 
+const command = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
 const run = promisify(execFile)
 const ends: (() => unknown)[] = []
 let redis: RedisServer
@@ -189,16 +199,39 @@ describe.each(Object.keys(centres))('%s', (kind) => {
     expect(shield.tableVersion.epoch).toBe(third.core.delivery.epoch)
   })
 
-  test('a proxy takes its table from there', async () => {
+  test('two hubs with one store write one table: no version of either goes back, and one goes on alone', async () => {
+    const { url } = await centres[kind]!()
+    const options = { publishTo: url, storeUrl: redis.url }
+    const [first, second] = [await openHub(options), await openHub(options)]
+    const client = openClient({ hubs: [], tables: url })
+    const shield = shieldOf(client)!
+    // Each hub counts its own versions, under its own epoch.
+    const newest = new Map<string, number>()
+    const isTaken = async (key: string) => {
+      const { epoch, version } = shield.tableVersion
+      expect(version).toBeGreaterThanOrEqual(newest.get(epoch) ?? 0)
+      newest.set(epoch, version)
+      return isHandled(client, key)
+    }
+    for (const [index, hub] of [first, second, first, second].entries()) {
+      heat(hub, `hot-${index}`)
+      await waitFor(() => isTaken(`hot-${index}`))
+    }
+    await first.close()
+    heat(second, 'hot-4')
+    await waitFor(() => isTaken('hot-4'))
+    for (const index of [0, 1, 2, 3]) expect(await isTaken(`hot-${index}`), `hot-${index}`).toBe(true)
+  })
+
+  test('the command "proxy --tables" takes its table from there, in each of its threads', async () => {
     const { url } = await centres[kind]!()
     await openWriter(url).write('/firebreak/tables/shop', tableOf(1, ['a']))
-    const proxy = await startProxy({
-      upstream: `redis://127.0.0.1:${redis.port}`,
-      port: 0,
-      shield: { hubs: [], tables: url, serviceId: 'shop', redisClusterId: 'main', tableFile: false },
-    })
-    ends.push(() => proxy.close())
-    const [client, direct] = [new Redis(proxy.port), new Redis(redis.port)]
+    const flags = ['--tables', url, '--service', 'shop', '--cluster-id', 'main', '--workers', '2', '--port', '0']
+    const upstream = ['--upstream', `redis://127.0.0.1:${redis.port}`]
+    const proxy = startChild(process.execPath, [...sourceArgs, command, 'proxy', ...upstream, ...flags])
+    ends.push(() => proxy.stop())
+    const [, port] = await proxy.printed(/127\.0\.0\.1:(\d+)/, 60_000)
+    const [client, direct] = [new Redis(Number(port)), new Redis(redis.port)]
     ends.push(() => [client, direct].map((each) => each.disconnect()))
     const calls = async () => Number(/cmdstat_get:calls=(\d+)/.exec(await direct.info('commandstats'))?.[1] ?? 0)
     await waitFor(async () => {

@@ -7,13 +7,12 @@ const path = process.argv[2]!
 let version = Number(process.argv[3])
 
 function entry(index: number): TableEntry {
-  const reason = `version ${version}`
   return {
     redisClusterId: 'main',
     key: `k${index}`,
     strategy: defaultLocalCache,
-    ruleId: 'r',
-    reason,
+    ruleId: `version ${version}`,
+    reason: '',
     since: 0,
     until: 1,
   }

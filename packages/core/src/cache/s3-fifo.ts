@@ -34,7 +34,8 @@ export class S3FifoPolicy implements EvictionPolicy {
   readonly #smallCapacity: number
   readonly #ghostCapacity: number
   readonly #ghostFingerprint: Uint32Array
-  readonly #ghostInserted: Float64Array
+  /** Modulo 2³²; 0 for none. */
+  readonly #ghostInserted: Uint32Array
   #ghostCount = 0
 
   constructor(capacity: number) {
@@ -47,7 +48,7 @@ export class S3FifoPolicy implements EvictionPolicy {
     let tableSize = 16
     while (tableSize < this.#ghostCapacity * 2) tableSize *= 2
     this.#ghostFingerprint = new Uint32Array(tableSize)
-    this.#ghostInserted = new Float64Array(tableSize)
+    this.#ghostInserted = new Uint32Array(tableSize)
   }
 
   insert(slot: number, key: string): void {
@@ -111,15 +112,15 @@ export class S3FifoPolicy implements EvictionPolicy {
   #remember(fingerprint: number): void {
     const at = fingerprint & (this.#ghostFingerprint.length - 1)
     this.#ghostFingerprint[at] = fingerprint
-    this.#ghostInserted[at] = ++this.#ghostCount
+    this.#ghostCount = (this.#ghostCount + 1) >>> 0
+    this.#ghostInserted[at] = this.#ghostCount
   }
 
   #isGhost(fingerprint: number): boolean {
     const at = fingerprint & (this.#ghostFingerprint.length - 1)
     const inserted = this.#ghostInserted[at]!
-    return (
-      inserted !== 0 && this.#ghostFingerprint[at] === fingerprint && this.#ghostCount - inserted < this.#ghostCapacity
-    )
+    const age = (this.#ghostCount - inserted) >>> 0
+    return inserted !== 0 && this.#ghostFingerprint[at] === fingerprint && age < this.#ghostCapacity
   }
 }
 

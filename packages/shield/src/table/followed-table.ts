@@ -4,8 +4,8 @@ import type { ClusterShield } from '../cluster-shield.ts'
 import type { HubClock } from '../hub/hub-clock.ts'
 import type { ResolvedShieldOptions } from '../shield-options.ts'
 import type { Trouble } from '../trouble/trouble.ts'
+import { EntryPool } from './entry-pool.ts'
 import { deltaSteps, snapshotSteps } from './read-table.ts'
-import { StrategyPool } from './strategy-pool.ts'
 import { type SavedTable, TableFile } from './table-file.ts'
 import { entriesPerStep, type Steps, TurnQueue } from './turn-queue.ts'
 
@@ -36,7 +36,7 @@ const maxWaiting = 1024
  */
 export class FollowedTable {
   readonly #table = new StrategyTable()
-  readonly #strategies = new StrategyPool()
+  readonly #pool = new EntryPool()
   readonly #means: FollowedTableOptions
   readonly #file: TableFile | undefined
   readonly #turns: TurnQueue
@@ -73,7 +73,7 @@ export class FollowedTable {
 
   /** Restores the table from the file, if there is one. */
   restore(): void {
-    const saved = this.#file?.read(this.#strategies)
+    const saved = this.#file?.read(this.#pool)
     if (saved === undefined) return
     const { clock, wallClock } = this.#means.options.runtime
     this.#means.hubClock.restart(saved.hubOffsetMs + wallClock.now() - clock.now())
@@ -98,7 +98,7 @@ export class FollowedTable {
 
   *#takeSnapshot(decode: () => TableSnapshot): Steps {
     this.#resyncAskedAt = Number.NEGATIVE_INFINITY
-    const snapshot = yield* snapshotSteps(decode(), this.#means.trouble, this.#strategies)
+    const snapshot = yield* snapshotSteps(decode(), this.#means.trouble, this.#pool)
     if (this.#table.applySnapshot(snapshot).kind !== 'applied') return
     this.#changed()
     for (const cluster of [...this.#means.clusters.values()]) yield* cluster.tableSteps(this.entriesForUs())
@@ -114,7 +114,7 @@ export class FollowedTable {
   }
 
   *#takeDelta(decode: () => TableDelta): Steps {
-    const delta = yield* deltaSteps(decode(), this.#means.trouble, this.#strategies)
+    const delta = yield* deltaSteps(decode(), this.#means.trouble, this.#pool)
     const { kind } = this.#table.applyDelta(delta)
     if (kind === 'gap') this.#resync(`a delta from version ${delta.from} does not fit`)
     if (kind !== 'applied') return

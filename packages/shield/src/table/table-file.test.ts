@@ -4,7 +4,7 @@ import { defaultLocalCache, keyName, systemRuntime, type TableSnapshot } from '@
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Trouble, type Warning } from '../trouble/trouble.ts'
-import { StrategyPool } from './strategy-pool.ts'
+import { EntryPool } from './entry-pool.ts'
 import { TableFile } from './table-file.ts'
 
 function snapshot(version: number, count = 1): TableSnapshot {
@@ -13,7 +13,7 @@ function snapshot(version: number, count = 1): TableSnapshot {
     key: keyName(Buffer.from([index >> 8, index & 0xff, 0x62, 0xff, 0x2c, 0x20, 0x25])),
     strategy: defaultLocalCache,
     ruleId: 'r',
-    reason: 'hot',
+    reason: '',
     since: 1,
     until: 2,
   }))
@@ -40,7 +40,7 @@ function setUp(path = join(temporaryFolder('table'), 'deep', 'table.json')) {
     return { ...table }
   }
   const file = new TableFile(path, source, means)
-  return { file, path, table, time, waits, warnings, read: () => file.read(new StrategyPool()) }
+  return { file, path, table, time, waits, warnings, read: () => file.read(new EntryPool()) }
 }
 
 test('what was written is read, keys of any bytes included, and nothing else is left in the folder', async () => {

@@ -173,9 +173,9 @@ test.each([null, undefined, 5, 'redis://localhost', {}, { sendCommand() {}, call
   },
 )
 
-test('a client of ioredis 4 is named in the refusal', () => {
+test('an ioredis 4 client is named in the refusal', () => {
   const old = { sendCommand() {}, callBuffer() {}, Promise }
-  expect(() => protect(old)).toThrow('a client of ioredis 4 is not an ioredis (5, 6)')
+  expect(() => protect(old)).toThrow('an ioredis 4 client is not an ioredis (5, 6)')
 })
 
 test('a client in memory alone stays a client', () => {

@@ -136,7 +136,7 @@ function libraryOf(client: object): Library {
       makeHooks: (shield, membership) => new IoredisHooks(client, shield, membership),
     }
   }
-  if (isOldIoredis(client)) throw new ClientUnsupportedError(client, 'a client of ioredis 4')
+  if (isOldIoredis(client)) throw new ClientUnsupportedError(client, 'an ioredis 4 client')
   if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
   const upstream = new NodeRedisUpstream(client)
   return {
@@ -161,7 +161,7 @@ function isIoredis(client: object): client is IoredisClient {
   return isAnyIoredis(client) && !isOldIoredis(client)
 }
 
-/** Version 4 has no mode, and sends its commands in another way. */
+/** Version 4 has no mode and sends commands differently. */
 function isOldIoredis(client: object): boolean {
   return isAnyIoredis(client) && !('mode' in client) && client.isCluster !== true
 }

@@ -22,7 +22,7 @@ export async function checkExposure(options: ResolvedProxyOptions): Promise<void
   )
 }
 
-/** Why Redis keeps nobody out; undefined if it does. */
+/** Why Redis does not keep strangers out; undefined if it does. */
 async function whyOpen({ identity, targets, mode }: ResolvedProxyOptions): Promise<string | undefined> {
   if (identity.password !== undefined) return 'it would use the password of its upstream for them'
   if (mode === 'sentinel') return 'it has no users, and the master behind the Sentinels is not known yet'

@@ -12,7 +12,7 @@ import { keepAliveMs } from './transport/transport.ts'
 /** What a proxy listens on. */
 export interface Listener {
   readonly port: number
-  /** Accepts no more clients; connected ones stay. */
+  /** Stops accepting clients; connected ones stay. */
   close(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
       : createTlsServer({ ...tls, handshakeTimeout: options.authTimeoutMs }, onSocket)
   // The core counts clients; those that have yet to finish a handshake are not clients.
   if (tls !== undefined) server.maxConnections = options.maxClients
-  // A client that does not use TLS, or disconnects: its own problem. Of one that is late, Node only tells.
+  // A client that does not use TLS, or disconnects: its own problem. Node only reports one that is too slow.
   server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
   const place = path === undefined ? { host, port, reusePort: isPortShared } : { path }
   try {

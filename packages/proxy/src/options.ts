@@ -90,8 +90,8 @@ export interface ProxyOptions {
   /** Close a client that has sent nothing for this long; 0: never. @default 0 */
   readonly idleTimeoutMs?: number
   /**
-   * Close a client of a proxy with users that has not logged in, and one that has not finished its TLS handshake, after
-   * this long. @default 10000
+   * Close a client that has not logged in (if the proxy has users) or not finished its TLS handshake after this long.
+   * @default 10000
    */
   readonly authTimeoutMs?: number
   /** How long requests wait for a connection to Redis before they fail. @default 2000 */
@@ -107,11 +107,11 @@ export interface ProxyOptions {
   /** Entries of the slow log. @default 128 */
   readonly slowLogLength?: number
   /**
-   * Other proxies may listen on the port too: a new one takes over while this one lingers. One thread only. @default
+   * Lets other proxies listen on the port too: a new one takes over while this one lingers. One thread only. @default
    * false
    */
   readonly sharedPort?: boolean
-  /** How long `close` keeps serving connected clients, while it accepts no more. @default 0 */
+  /** How long `close` keeps serving connected clients while accepting no new ones. @default 0 */
   readonly lingerMs?: number
   /** How long `close` then waits for pending replies before it disconnects clients. @default 5000 */
   readonly drainMs?: number
@@ -119,13 +119,13 @@ export interface ProxyOptions {
   readonly metricsPort?: number
   /** The address of the metrics port. @default as `host` */
   readonly metricsHost?: string
-  /** What `/metrics` asks for as `Authorization: Bearer`. @default nothing */
+  /** The token that `/metrics` requires as `Authorization: Bearer`. @default none */
   readonly metricsToken?: string
   /** Pushes the proxy's metrics to an OpenTelemetry collector. @default nothing is pushed */
   readonly otlp?: OtlpOptions
   /** Logs when Redis or the collector becomes unreachable and when it recovers. @default process warnings */
   readonly logger?: ProxyLogger
-  /** A single Redis presents itself as a cluster of one to clients that ask with CLUSTER SLOTS. @default false */
+  /** Presents a single Redis as a cluster of one to clients that ask with CLUSTER SLOTS. @default false */
   readonly asCluster?: boolean
   /**
    * The proxy's address in CLUSTER SLOTS. @default host and port; for a host like 0.0.0.0, the address that the client

@@ -204,7 +204,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   /** Accepts a connected client; `attach` makes its transport. It may have presented a certificate with names. */
   accept(attach: (client: ClientConnection) => Transport, certificateNames: readonly string[] = []): void {
     this.counters.connections++
-    // Nothing may have happened for long: the client would be as old as the last event.
+    // The last event may be long ago, and the client would get its time.
     this.turn.read()
     const { identity, database } = this.#options
     const users = this.#users
@@ -294,7 +294,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   onlyNode({ transport }: ProxyClient): OnlyNode | undefined {
     if (!this.#options.asCluster && !this.isCluster) return undefined
     const { announce, host } = this.#options
-    // Whatever address a client has reached, it is the same node.
+    // It is the same node, whatever address a client has reached.
     const known = announce ?? { host, port: this.port }
     const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
     return { ...announcedPlace(this.#options, this.port, transport.local), id }
@@ -426,7 +426,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 /** Requests of one client in flight while Redis accepts nothing. */
 const cloggedInFlight = 16
 
-/** True for a subscriber that has requested nothing else: what it waits for has no end. */
+/** True for a subscriber with no other request pending: what it waits for never ends. */
 function isListening({ slots, own: { pinned } }: ClientConnection): boolean {
   return slots.owed === 0 && pinned !== undefined && pinned.isSubscribed && pinned.inFlight === 0
 }

@@ -173,7 +173,7 @@ export const proxySettings: SettingTable = {
       name: 'lingerMs',
       type: wholeFrom(0),
       default: '0',
-      summary: 'how long to keep serving connected clients after SIGTERM, while accepting no more',
+      summary: 'how long to keep serving connected clients after SIGTERM while accepting no new ones',
     },
     {
       name: 'drainMs',
@@ -399,7 +399,7 @@ export const proxySettings: SettingTable = {
       isSecret: true,
       placeholder: 'TOKEN',
       default: 'none',
-      summary: 'what /metrics asks for as Authorization: Bearer; set it where the port is open to others',
+      summary: 'the token that /metrics requires as Authorization: Bearer; set it if others can reach the port',
     },
     ...otlpSettings('firebreak-proxy'),
   ],

@@ -22,7 +22,8 @@ export function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Prom
 }
 
 /**
- * A runtime's timers keep no process alive, and before it listens and while it closes a proxy may have nothing else.
+ * A runtime's timers do not keep the process alive, and a proxy may have nothing else before it listens and while it
+ * closes.
  */
 async function keptAlive<Result>(work: () => Promise<Result>): Promise<Result> {
   const alive = setInterval(() => {}, 2 ** 30)

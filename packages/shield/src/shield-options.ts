@@ -45,7 +45,7 @@ export interface ShieldOptions extends KeyRedactionOptions {
   readonly hostId?: string
   /** The process. @default host, process id and a random part */
   readonly instanceId?: string
-  /** What this is, for the hub's list of hosts. @default 'shield/' and the version */
+  /** The program, for the hub's list of hosts. @default 'shield/' and the version */
   readonly agent?: string
   /** Where to keep the last good table; false: nowhere. @default a file for the service in the user's cache folder */
   readonly tableFile?: string | false
@@ -94,7 +94,7 @@ export interface ShieldOptions extends KeyRedactionOptions {
   readonly onWarning?: (warning: Warning) => void
   /** Time, timers, randomness and ids. @default the process' own */
   readonly runtime?: Runtime
-  /** What carries frames to the hubs, for simulations. @default WebSockets */
+  /** The transport for frames to the hubs, for simulations. @default WebSockets */
   readonly hubTransport?: HubTransport
 }
 

@@ -217,7 +217,7 @@ export class Shield {
     this.#sendStatus()
     this.#probe.close()
     this.#table.close()
-    // Before the keys are dropped: what should survive stays.
+    // Before the keys are dropped, so that what should survive stays.
     this.diskTier?.close().catch((error) => this.trouble.failed(error))
     for (const cluster of this.#clusters.values()) cluster.close()
     this.#clusters.clear()
@@ -388,7 +388,7 @@ export class Shield {
       isOff: this.#isOff,
       droppedReports: droppedReports - this.#reportedDrops,
       errors: troubles - this.#reportedTrouble,
-      // While there is no hub, they wait.
+      // They wait while there is no hub.
       troubles: this.isConnected ? this.trouble.takeNoted() : [],
     })
     if (!this.#link.send('status', status)) return

@@ -34,7 +34,7 @@ function makeShared(options: ShieldOptions): SharedShield {
   if (sharedShields.some((other) => differsInFunctionsOnly(other.options, options))) {
     shield.trouble.note(
       'options-unshared',
-      'a client was protected with a redactKey of its own, so it has a hub link and a table of its own too; define the function once, outside of the call',
+      'a client was protected with its own redactKey function, so it also has its own hub link and table; define the function once, outside the call',
     )
   }
   sharedShields.push(shared)
@@ -65,7 +65,10 @@ function release(shared: SharedShield, listener: WeakRef<WarningListener>): void
   shared.shield.close()
 }
 
-/** True if two values are the same data, however often the application writes them out; anything else by identity. */
+/**
+ * True if two values hold the same data, even in separate objects; anything that is not plain data is compared by
+ * identity.
+ */
 function isSame(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (!isData(a) || !isData(b) || Array.isArray(a) !== Array.isArray(b)) return false
@@ -73,14 +76,14 @@ function isSame(a: unknown, b: unknown): boolean {
   return [...names].every((name) => isSame(a[name], b[name]))
 }
 
-/** What an instance of a class holds may be private. */
+/** An instance of a class may hold private state. */
 function isData(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === Array.prototype || prototype === null
 }
 
-/** True if the shields would be one if an option that is a function had been written once. */
+/** True if the options differ only in functions: the shields would be shared if those had been defined once. */
 function differsInFunctionsOnly(a: ShieldOptions, b: ShieldOptions): boolean {
   const names = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof ShieldOptions>
   const others = [...names].filter((name) => !isSame(a[name], b[name]))

@@ -13,7 +13,7 @@ export class SharedUpstream implements Upstream {
   readonly #clients: OpenClients
   readonly #identity: ClientIdentity | undefined
 
-  /** `identity`: who its connections read as, whatever the clients' options say later. */
+  /** `identity`: who its connections read as, even if the clients' options change later. */
   constructor(isCluster: boolean, clients: OpenClients, identity?: ClientIdentity) {
     this.isCluster = isCluster
     this.#clients = clients

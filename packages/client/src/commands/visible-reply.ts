@@ -1,8 +1,8 @@
 import { type IsOurs, visibleKey, visibleNames } from '@firebreak/shield'
 
 /**
- * The reply to KEYS, SCAN or RANDOMKEY, with names as bytes, as if there were no copies; a promise if another random
- * key has to be drawn.
+ * The reply to KEYS, SCAN or RANDOMKEY, with names as bytes, as if there were no copies; a promise if RANDOMKEY has to
+ * be asked again.
  */
 export function visibleReply(
   reply: unknown,

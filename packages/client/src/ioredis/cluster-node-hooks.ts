@@ -5,9 +5,9 @@ import { IoredisConnection } from './ioredis-connection.ts'
 import { SendHook } from './send-hook.ts'
 
 /**
- * The connections of an ioredis cluster to its nodes. `cluster.nodes()` gives them to the application, which scans each
- * of them to list all keys: what is sent that way is counted, guarded, limited and shown without our copies, but always
- * answered by the node, as only that knows which keys it has.
+ * The connections of an ioredis cluster to its nodes. Applications get them from `cluster.nodes()`, for example to scan
+ * each node for keys. Commands sent that way are counted, guarded and limited, and replies omit our copies, but the
+ * node always answers: only it knows which keys it has.
  */
 export class ClusterNodeHooks {
   readonly #cluster: IoredisClient
@@ -21,7 +21,10 @@ export class ClusterNodeHooks {
     this.#membership = membership
   }
 
-  /** Hooks every node, now and later; `onChange` is called when there are others. The returned function ends that. */
+  /**
+   * Hooks every node, current and future; `onChange` is called when the nodes change. The returned function undoes
+   * this.
+   */
   follow(onChange: () => void): () => void {
     const cluster = this.#cluster
     const { trouble } = this.#shield

@@ -1,8 +1,8 @@
 import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
 
 /**
- * The options of a client's connections: one for a single Redis, one per node for a cluster. There, ioredis puts the
- * options of a start node before `redisOptions`, and only the nodes themselves show what came of that.
+ * The options of a client's connections: one for a single Redis, one per node for a cluster. On a cluster, a start
+ * node's own options take precedence over `redisOptions`, so the effective options can only be read from the nodes.
  */
 export function connectionOptions(client: IoredisClient): readonly [IoredisOptions, ...IoredisOptions[]] {
   const { options } = client

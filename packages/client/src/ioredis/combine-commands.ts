@@ -13,7 +13,7 @@ import type { IoredisCommand, IoredisCommandClass } from './ioredis-client.ts'
 export class IoredisPart implements CombinePart {
   readonly command: CounterCommand
   readonly owner: CombineOwner
-  /** What ioredis made of the call. */
+  /** The command that ioredis built from the call. */
   readonly sent: IoredisCommand
   readonly #how: { send(): void; answer(reply: Buffer): void }
 
@@ -81,7 +81,7 @@ function listen(command: IoredisCommand, listener: CombineListener): void {
   }
   command.resolve = (value) => {
     const number = counterValue(value)
-    tell(number === undefined ? { kind: 'lost', reason: new Error('no number') } : { kind: 'value', value: number })
+    tell(number === undefined ? { kind: 'lost', reason: new Error('not a number') } : { kind: 'value', value: number })
     return resolve.call(command, value)
   }
   command.reject = (error) => {

@@ -166,7 +166,7 @@ export class GetMethods {
     })
   }
 
-  /** Reads in the normal way, where the application's call has returned: an error is that of its promise. */
+  /** Reads the normal way after the application's call has returned: an error rejects its promise. */
   #plainly<Value>(bare: () => Promise<Value>): Promise<Value> {
     return new Promise((resolve) => resolve(this.#connection.plainly(bare)))
   }

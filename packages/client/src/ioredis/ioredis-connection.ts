@@ -28,15 +28,15 @@ export class IoredisConnection implements ConnectionFacts {
   /** Set from the first SELECT on: ioredis trusts every SELECT, and does not know that RESET returns to database 0. */
   #database: number | undefined
   readonly #membership: Membership
-  /** The cluster that this is the connection of to one node, which always answers itself. */
+  /** Set for a cluster's connection to one node, which always answers itself: the cluster. */
   readonly #parent: IoredisClient | undefined
   /** The identity that the current connection was opened with; the options may have changed since. */
   #identity!: ClientIdentity
-  /** True if a cluster logs in to its nodes as different users: which of them reads a key is not known. */
+  /** True if a cluster logs in to its nodes as different users: it is then unknown which of them reads a key. */
   #isMixed = false
   #spaces: KeySpace[] = []
 
-  /** `parent`: the cluster that this is the connection of to one node. */
+  /** `parent`: the cluster, if this is its connection to one node. */
   constructor(client: IoredisClient, membership: Membership, parent?: IoredisClient) {
     this.client = client
     this.cluster = membership.cluster
@@ -45,12 +45,12 @@ export class IoredisConnection implements ConnectionFacts {
     this.identify()
   }
 
-  /** True for the connection of a cluster to one node. */
+  /** True for a cluster's connection to one node. */
   get isNode(): boolean {
     return this.#parent !== undefined
   }
 
-  /** Determines whom the client's connections read as. */
+  /** Determines which identity the client's connections read as. */
   identify(): void {
     const { client } = this
     const place = placeOf(this.#parent ?? client)

@@ -2,7 +2,7 @@ import type { IsOurs, Trouble } from '@firebreak/shield'
 import { visibleReply } from '../commands/visible-reply.ts'
 import type { IoredisCommand, IoredisCommandClass } from './ioredis-client.ts'
 
-/** Removes our names from a command's reply, before the command makes text of it; `send` is for further questions. */
+/** Removes our names from a command's reply before the command decodes it; `send` is for follow-up commands. */
 export function rewriteReply(
   command: IoredisCommand,
   isOurs: IsOurs,
@@ -18,7 +18,7 @@ export function rewriteReply(
   }
   command.resolve = (value) => {
     const give = (visible: unknown) => resolve.call(command, visible)
-    // Where ours fails, the reply is as it is.
+    // If that fails, the reply stays unchanged.
     const failed = (error: unknown) => {
       trouble.failed(error)
       return give(value)

@@ -27,7 +27,7 @@ import { isTraced, traceCommand } from './trace-command.ts'
 /** Marks a command in the client's offline queue: it has been counted and will come back. */
 const isQueued = Symbol('firebreak.isQueued')
 
-/** Marks a command of a cluster, which has been decided on before it comes to a node's connection. */
+/** Marks a command of a cluster: it has been decided before it reaches a node's connection. */
 const isDecided = Symbol('firebreak.isDecided')
 
 type MarkedCommand = IoredisCommand & { [isQueued]?: true; [isDecided]?: true }
@@ -52,9 +52,9 @@ export class SendHook {
   #lastName = ''
   #isLastWrite = false
   #isLastGet = false
-  /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
+  /** True from the first command that waits for the connection until `ready`, by when all of them have been resent. */
   #hasQueued = false
-  /** True from when ioredis has said that the connection is ready, which is after it has restored it. */
+  /** True once ioredis reports the connection ready, which is after restoring its state. */
   #isReady = false
 
   constructor(connection: IoredisConnection, shield: Shield) {
@@ -110,10 +110,10 @@ export class SendHook {
   }
 
   /**
-   * The hook of the send path. A command that is like the last one (of one key, the connection ready) is most of what an
-   * application sends. Where nothing is hot it only has to be counted. While something is, that holds for reads of cold keys
-   * outside of pipelines and of all that binds; a GET there that memory has is answered at once. After an error of ours
-   * it is sent as it is.
+   * The hook of the send path. Most commands of an application resemble the previous one: same name, one key,
+   * connection ready. While nothing is hot, such a command only has to be counted. While something is hot, that still
+   * holds for reads of cold keys outside pipelines and transactions, and a GET whose reply is in memory is answered at
+   * once. If our code fails, the command is sent unchanged.
    */
   #makeSend(): IoredisClient['sendCommand'] {
     const connection = this.#connection
@@ -126,13 +126,13 @@ export class SendHook {
       } catch (error) {
         this.#passAfter(error, command)
       }
-      // What a load gives back comes here too, in the midst of a pipeline perhaps.
+      // Reads that a load could not answer come here too, perhaps in the middle of a pipeline.
       if (stream === undefined && this.#stream !== undefined) return this.#send(command, node)
       return bareSend.call(client, command, this.#prefixed(stream), node)
     }
   }
 
-  /** A command could not be decided on: it is guarded as one that may change any key, unless it only reads. */
+  /** The decision failed: unless the command only reads, it is guarded as one that may change any key. */
   #passAfter(error: unknown, command: MarkedCommand): void {
     this.#shield.trouble.attempt(() => {
       const isKnownRead = command.name === this.#lastName && !this.#isLastWrite
@@ -141,7 +141,7 @@ export class SendHook {
     })
   }
 
-  /** Decides about a command; true where it is answered here, false where it is to be sent. */
+  /** Decides about a command: true if it is answered here, false if it must be sent. */
   #makeDecide(): (command: MarkedCommand, stream: PipelineStream | undefined, node: unknown) => boolean {
     const connection = this.#connection
     const { client, cluster } = connection
@@ -172,17 +172,17 @@ export class SendHook {
     }
   }
 
-  /** True where the gate has nothing to remember of this connection, and nothing to send before a read. */
+  /** True if the gate has no state for this connection and nothing to send before a read. */
   get #isFree(): boolean {
     const { open, owner } = this.#connection
     return !open.isBinding && owner.waiting === undefined && this.#stream === undefined
   }
 
-  /** Answers the GET of a hot key that memory has; false where the gate is to be asked. */
+  /** Answers the GET of a hot key from memory; false if the gate must be asked. */
   #answersGet(command: IoredisCommand, hot: HotKey): boolean {
     const connection = this.#connection
     const { cluster } = connection
-    // With more words it is an error, and a limit is asked first.
+    // With more arguments it is an error, and limits come first.
     if (command.args.length !== 1 || hot.limit !== undefined || !cluster.gate.mayServe(hot, connection)) return false
     const reply = hot.hit('GET', cluster.now())
     if (reply === undefined) return false
@@ -191,12 +191,12 @@ export class SendHook {
     return true
   }
 
-  /** True where a command is answered here. */
+  /** True if the command is answered here. */
   #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
     const row = this.#rowOf(command.name, command.args[0])
     if (command.isTraced === true || command[isQueued] === true) return false
     if (row === undefined) {
-      // Nobody knows what it does: it must not overtake what waits.
+      // An unknown command: it must not overtake what is waiting.
       this.#connection.owner.waiting?.flush()
       return false
     }
@@ -251,7 +251,7 @@ export class SendHook {
         return true
       }
       case 'answer': {
-        // First what may fail: a pipeline counts the writes of its commands and sends them all at the last one.
+        // First whatever may fail: a pipeline counts its commands' writes and sends all of them at the last one.
         const value = this.#valueOf(command, verdict.reply)
         this.#prefixed(stream)?.write('')
         command.resolve(value)
@@ -275,7 +275,7 @@ export class SendHook {
     const { cluster, open, isOpening } = this.#connection
     const request = this.#request
     const outer = this.#stream
-    // What was held back may be sent in the midst of another command's pipeline.
+    // What was held back may be sent in the middle of another command's pipeline.
     this.#stream = stream ?? outer
     try {
       if (!this.#isRestoring) open.beforeChange(row, stream !== undefined)
@@ -321,7 +321,7 @@ export class SendHook {
     return this.#prefix.gather(send)
   }
 
-  /** Like `#send`, where the application's call has returned: an error is that of its promise. */
+  /** Like `#send`, after the application's call has returned: an error rejects its promise. */
   #sendLate(command: IoredisCommand, node: unknown): void {
     try {
       this.#send(command, node)
@@ -363,10 +363,10 @@ export class SendHook {
     command.resolve(this.#valueOf(command, reply))
   }
 
-  /** What a command that is answered from here resolves to. */
+  /** The value that a command answered here resolves to. */
   #valueOf(command: IoredisCommand, reply: CachedReply): unknown {
     if (isTraced()) traceCommand(this.#connection.client, command)
-    // Text is the same for everyone who wants text; anything else is decoded afresh for each.
+    // Text is shared by all who want text; anything else is decoded again for each.
     const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
     return text === undefined ? this.#decode(command, reply.bytes) : text
   }
@@ -376,7 +376,7 @@ export class SendHook {
     const { protocol, isLegacy } = this.#mapping
     const value = decodeReply(bytes, this.#mapping)
     command.setReplyContext?.({ protocol, replyMapping: isLegacy ? 'legacy' : 'resp3' })
-    // Of RESP3's shapes ioredis itself makes those that it makes of a reply from the server.
+    // ioredis itself converts RESP3 types the way it does for a reply from the server.
     const isResp3 = protocol === 3 && command.setReplyContext !== undefined
     return isResp3 ? value : flattenPairs(command.name, value)
   }

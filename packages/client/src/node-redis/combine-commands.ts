@@ -61,7 +61,7 @@ function listen(sent: Promise<unknown>, listener: CombineListener, replies: Repl
   sent.then(
     (reply) => {
       const value = counterValue(reply)
-      listener(value === undefined ? { kind: 'lost', reason: new Error('no number') } : { kind: 'value', value })
+      listener(value === undefined ? { kind: 'lost', reason: new Error('not a number') } : { kind: 'value', value })
     },
     (error: unknown) => {
       listener(outcomeOf(error, replies))
@@ -74,7 +74,7 @@ function outcomeOf(error: unknown, replies: ReplyReader): CombineOutcome {
     // Only an answer from the server itself means that nothing was done.
     if (replies.isErrorReply(error)) return { kind: 'refused' }
   } catch {
-    // The installed version does not say.
+    // The installed version does not tell.
   }
   return { kind: 'lost', reason: error }
 }

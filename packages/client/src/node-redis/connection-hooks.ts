@@ -77,7 +77,7 @@ export class ConnectionHooks implements ConnectionFacts {
   /** The command that the gate is being asked about. */
   #words: Words = []
   #options: NodeRedisCommandOptions | undefined
-  /** Called when the connection is back or gone for good, and whenever others may have taken its place. */
+  /** Called when the connection is back or gone for good, and whenever other connections may have replaced it. */
   readonly #untilSettled: (() => void)[] = []
   /** The result that the last load requested by a command, or the sum that it is part of, will give it. */
   #loading: Promise<unknown> | undefined
@@ -224,7 +224,7 @@ export class ConnectionHooks implements ConnectionFacts {
         const goOn = (became: LimitTurn) => this.#ask(args, options, sendHeld, became)
         return new Promise((resolve) => {
           const onTurn = (became: LimitTurn) => {
-            // An aborted command fails like any aborted command of the library.
+            // Fails as the library fails any aborted command.
             const isAborted = options?.abortSignal?.aborted
             resolve(isAborted ? this.#sendLate(args, options) : goOn(became))
           }
@@ -252,7 +252,7 @@ export class ConnectionHooks implements ConnectionFacts {
     try {
       visible = await visibleReply(reply, isOurs, (words) => this.sendPlainly([...words], { typeMapping }))
     } catch (error) {
-      // Where ours fails, the reply is as it is.
+      // If that fails, the reply stays unchanged.
       this.#shield.trouble.failed(error)
     }
     return options?.typeMapping?.[blobString] === Buffer ? visible : asText(visible)
@@ -264,7 +264,7 @@ export class ConnectionHooks implements ConnectionFacts {
     try {
       row = commandOfArgs(request.args.set(args))
       if (row === undefined) {
-        // Nobody knows what it does: it must not overtake what waits.
+        // An unknown command: it must not overtake what is waiting.
         this.owner.waiting?.flush()
         return pass
       }
@@ -276,7 +276,7 @@ export class ConnectionHooks implements ConnectionFacts {
       request.turn = turn
       request.canWait = options?.chainId === undefined
       request.signal = options?.abortSignal
-      // A command that may be aborted is left to node-redis.
+      // Commands that can be aborted are left to node-redis.
       request.isAnswerable = request.signal === undefined
       request.isHandshake = options?.asap === true
       return this.#cluster.gate.ask(request, this)
@@ -289,7 +289,7 @@ export class ConnectionHooks implements ConnectionFacts {
   readonly sendPlainly: NodeRedisQueue['addCommand'] = (args, options) =>
     sendPlainlyOn(this.#connection, this.#state, args, options)
 
-  /** Like `sendPlainly`, where the application's call has returned: an error is that of its promise. */
+  /** Like `sendPlainly`, after the application's call has returned: an error rejects its promise. */
   async #sendLate(args: Words, options: NodeRedisCommandOptions | undefined): Promise<unknown> {
     return this.sendPlainly(args, options)
   }
@@ -348,7 +348,7 @@ export class ConnectionHooks implements ConnectionFacts {
         try {
           return this.#replies.read(name, bytes, options?.typeMapping)
         } catch (error) {
-          // It was carried out, which nothing else would tell its caller.
+          // It was carried out, and only this tells its caller.
           this.#shield.trouble.failed(error)
           return Number(bytes.toString('latin1', 1))
         }

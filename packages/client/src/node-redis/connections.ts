@@ -29,7 +29,7 @@ export class Connections {
 
   /** `adopt` is called with each connection, often more than once. */
   constructor(adopt: (connection: NodeRedisConnection) => void, trouble: Trouble) {
-    // It is called in the midst of the library's own work.
+    // Called in the middle of the library's own work.
     this.#adopt = trouble.guarded((connection) => adopt(connection._self as NodeRedisConnection))
   }
 
@@ -60,7 +60,7 @@ export class Connections {
       for (const { client } of [...cluster.masters, ...cluster.replicas]) if (client !== undefined) this.#adopt(client)
     }
     adoptAll()
-    // An application may use a node's client by itself, as to scan all of them.
+    // An application may use a node's client directly, for example to scan every node.
     const unlisten = listen(cluster, 'node-connect', adoptAll)
     const { _slots: slots } = cluster
     const { nodeClient, getClientAndSlotNumber, getClientForKey } = slots
@@ -107,7 +107,7 @@ export class Connections {
     })
   }
 
-  /** What a pool executes may write, whatever it is; most of it is sent at once. */
+  /** Anything that a pool executes may write; most of it is sent at once. */
   #followPool(pool: NodeRedisPool): () => void {
     const self = pool._self as NodeRedisPool
     const { execute } = self
@@ -128,7 +128,7 @@ export class Connections {
     }
   }
 
-  /** Starts what waits for a connection; it counts as unsent until it has run there, or never will. */
+  /** Starts something that waits for a connection; it counts as unsent until it has run there or cannot any more. */
   #watchSent(mayWrite: boolean, run: Run, start: (run: Run) => Promise<unknown>): Promise<unknown> {
     let isUnsent = mayWrite
     const sent = () => {

@@ -11,7 +11,7 @@ export interface NodeRedisCommandOptions {
   readonly abortSignal?: AbortSignal | undefined
 }
 
-/** Where every command of one connection passes, whatever called it: methods, pipelines, transactions, scripts. */
+/** The queue that every command of one connection passes through: from methods, pipelines, transactions, scripts. */
 export interface NodeRedisQueue {
   readonly decoder: { readonly constructor: unknown }
   addCommand(args: readonly NodeRedisArgument[], options?: NodeRedisCommandOptions): Promise<unknown>
@@ -80,7 +80,7 @@ export interface NodeRedisNode {
   readonly client?: NodeRedisConnection
 }
 
-/** What finds the connection of a cluster's command. */
+/** Finds the connection for a cluster's command. */
 export interface NodeRedisSlots {
   nodeClient(node: NodeRedisNode): NodeRedisConnection | Promise<NodeRedisConnection>
   getClientAndSlotNumber(key: unknown, isReadonly: boolean | undefined): Promise<unknown>

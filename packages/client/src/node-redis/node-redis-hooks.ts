@@ -81,7 +81,7 @@ export class NodeRedisHooks {
     const bare = self.get
     let isEnded = false
     const get: NodeRedisBase['get'] = function (...args) {
-      // Someone may have wrapped it, and still call it after it has been removed.
+      // Someone may have wrapped it and may still call it after its removal.
       try {
         const answered = isEnded ? undefined : hooks.#get(this, args)
         if (answered !== undefined) return answered

@@ -85,7 +85,7 @@ export class NodeRedisUpstream implements Upstream {
   #askProvider(): void {
     const { credentialsProvider } = this.#options()
     if (credentialsProvider?.credentials === undefined) return
-    // It is the application's: it may throw, and answer with anything.
+    // The application's own code: it may throw or return anything.
     new Promise<Credentials | undefined>((resolve) => resolve(credentialsProvider.credentials?.())).then(
       ({ username, password } = {}) => {
         this.#provided = { ...(username && { username }), ...(password && { password }) }
@@ -105,7 +105,7 @@ export function nodeRedisIdentity(client: NodeRedisClient, { options = {} }: Nod
 
 function placeOf(client: NodeRedisClient, socket: NodeRedisSocketOptions): string {
   if (isNodeRedisCluster(client)) return placeOfMany(rootAddresses(client))
-  // It keeps to itself which group it is for.
+  // It does not reveal which group it is for.
   return isNodeRedisSentinel(client) ? placeOfItsOwn(client._self) : addressOfSocket(socket)
 }
 
@@ -124,7 +124,7 @@ export function nodeRedisClusterId(client: NodeRedisClient): string {
   return rootAddresses(client).sort()[0] ?? 'cluster'
 }
 
-/** A pool has no options to look at, but is named after them; one that was given a URL, or nothing at all, is not. */
+/** A pool has no visible options but is named after them, unless it was created from a URL or without options. */
 function poolClusterId({ identity }: NodeRedisPool): string {
   const [, host, port] = /^(.+):(\d+|unknown)\//.exec(identity?.id ?? '') ?? []
   if (host === undefined || (host === 'unknown' && port === 'unknown')) return 'pool'

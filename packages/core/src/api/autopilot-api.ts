@@ -97,7 +97,7 @@ export interface RecurrenceView {
 export interface ForecastView {
   readonly settings: ForecastSettings
   readonly recurrences: readonly RecurrenceView[]
-  /** True if next to nothing of what was expected today came: nothing more is warmed today until something does. */
+  /** True if hardly anything expected today has come: nothing more is warmed until something does. */
   readonly isQuiet: boolean
   /** When occurrences were last learned from the history. */
   readonly learntAt: number | null

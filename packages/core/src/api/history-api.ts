@@ -132,10 +132,10 @@ export interface EpisodesView {
   readonly events?: readonly HistoryEvent[]
   readonly eventTotal?: number
   readonly eventPages?: number
-  /** How many keys were hot at each of the points that were asked for; point i starts at `from + i * resolutionMs`. */
+  /** How many keys were hot at each requested point; point i starts at `from + i * resolutionMs`. */
   readonly hotKeys?: readonly number[]
   readonly resolutionMs?: number
-  /** What is not known of the period: episodes that were not kept, and when the kept events begin. */
+  /** What is missing from the period: how many episodes were not kept, and when the kept events begin. */
   readonly leftOut?: number
   readonly eventsFrom?: number | null
   /** Medians over all pages; null if nothing is known. */
@@ -181,8 +181,8 @@ export interface HeatReport {
   /** The fraction of the period that was recorded, 0 to 1. */
   readonly coverage: number
   /**
-   * What is not known of its decisions: how many episodes were not kept, and when the kept events begin (null: no event is
-   * kept). Absent from hubs of earlier versions.
+   * What is missing from its decisions: how many episodes were not kept, and when the kept events begin (null: no event
+   * is kept). Absent from hubs of earlier versions.
    */
   readonly leftOut?: number
   readonly eventsFrom?: number | null

@@ -35,7 +35,7 @@ export interface Overview {
   readonly hubId: string
   readonly isOff: boolean
   readonly isSafe: boolean
-  /** One sentence: what is hot now, and are we safe? */
+  /** One sentence: what is hot now, and whether it is under control. */
   readonly verdict: string
   /** The verdict as a value; absent from hubs of earlier versions. */
   readonly safety?: Safety
@@ -154,7 +154,7 @@ export interface HostView {
   readonly lastSeenAt: number
   readonly clockOffsetMs: number
   readonly tableVersion: number
-  /** For how long it has not confirmed a newer table of its service; missing from hubs of earlier versions. */
+  /** How long a newer table of its service has been unconfirmed; absent from hubs of earlier versions. */
   readonly tableBehindMs?: number
   readonly ratePerSecond: number
   readonly droppedReports: number
@@ -182,7 +182,7 @@ export interface HistoryEvent {
     | 'delivered'
     /** A sensor reported for the first time that it carries the strategy out. */
     | 'handled'
-    /** How many episodes of an hour were not kept, since they were more than an hour may add. */
+    /** How many episodes of an hour were not kept because they exceeded the hour's bound. */
     | 'leftOut'
   readonly redisClusterId: string
   readonly key: string
@@ -240,7 +240,7 @@ export interface HubView {
   readonly isThis: boolean
   /** Processes that report to it. */
   readonly processes: number
-  /** True where the hub that answers is cut off from the store and knows the others from before. */
+  /** True if the answering hub is cut off from the store and lists the others as last known. */
   readonly isAlone: boolean
 }
 

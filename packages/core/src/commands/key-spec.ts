@@ -12,9 +12,9 @@ import type { KeyAccess } from './command-row.ts'
  * | `r1..-1`      | arguments 1 to the last (-2: to the one before it)                                      |
  * | `w1..-1/2`    | every second one of these                                                               |
  * | `r#2`         | argument 2 is the number of keys, which follow it (`w#1/2`: each with a value)          |
- * | `w:STORE@6`   | the argument behind each word STORE, from argument 6 on (`w:STORE\|STOREDIST@6`: either)|
- * | `r:STREAMS@1%`| the first half of what stands behind the word STREAMS                                   |
- * | `w?sort`      | by a rule of its own: SORT's STORE, MIGRATE's KEYS, BITFIELD, which writes or only reads |
+ * | `w:STORE@6`   | the argument after each word STORE, from argument 6 on (`w:STORE\|STOREDIST@6`: either) |
+ * | `r:STREAMS@1%`| the first half of the arguments after the word STREAMS                                  |
+ * | `w?sort`      | a special rule: SORT's STORE, MIGRATE's KEYS, BITFIELD, which writes or only reads      |
  */
 export type KeySpec =
   | {

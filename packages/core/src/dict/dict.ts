@@ -70,7 +70,7 @@ const noTable = new BucketTable(0)
  */
 export class Dict {
   readonly payloadWords: number
-  /** More than it takes may be asked for, or less: then nothing is added until enough was deleted. */
+  /** May be set to more than fits or to less than it holds; then nothing is added until enough has been deleted. */
   maxBytes: number
   readonly hashSeed: number
   readonly #words: Int32Array[]

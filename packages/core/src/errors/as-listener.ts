@@ -1,6 +1,6 @@
 /**
- * A listener of the application's that cannot end what is under way: what it throws is its own error, and comes to the
- * process as an uncaught one, as from any emitter. The state of whoever tells is right before and after.
+ * Wraps an application's listener so that it cannot break the work in progress: whatever it throws reaches the process
+ * as an uncaught exception, as from any emitter, and the caller's state stays consistent.
  */
 export function asListener<Args extends readonly unknown[]>(
   listener: (...args: Args) => unknown,

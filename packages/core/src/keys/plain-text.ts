@@ -1,5 +1,5 @@
 /**
- * What a terminal would interpret instead of show: control characters (C0, DEL, C1), and those that reverse the
+ * What a terminal would interpret instead of showing: control characters (C0, DEL, C1), and those that reverse the
  * direction of a line. A key, a host or a message from outside may contain them.
  */
 const obeyed = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g

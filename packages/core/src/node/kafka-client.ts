@@ -2,7 +2,7 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { KafkaAddress } from '../report/kafka-reports.ts'
 
-/** What kafkajs says of a connection that it wants. */
+/** What kafkajs passes for a connection that it wants. */
 interface WantedSocket {
   readonly host: string
   readonly port: number
@@ -14,8 +14,8 @@ interface WantedSocket {
 const keepAliveMs = 60_000
 
 /**
- * The sockets of one kafkajs client. kafkajs forgets connections that were being made when it is told to disconnect; each
- * would keep the process alive for as long as the broker does.
+ * The sockets of one kafkajs client. When told to disconnect, kafkajs forgets connections that it is still opening;
+ * each would keep the process alive for as long as the broker does.
  */
 export class KafkaSockets {
   readonly #open = new Set<Socket>()
@@ -33,22 +33,22 @@ export class KafkaSockets {
     return socket
   }
 
-  /** Ends what is open, and what is still opened. */
+  /** Ends all sockets, including those still being opened. */
   end(): void {
     this.#isEnded = true
     for (const socket of this.#open) socket.destroy(closed())
   }
 }
 
-/** An error: kafkajs listens for no other sign of a connection that its own side has ended. */
+/** An error, because kafkajs ignores every other sign that its own side has ended a connection. */
 const closed = () => new Error('closed')
 
-/** The options of a kafkajs client that fails fast: who uses it tries again, and tells of it. */
+/** The options of a kafkajs client that fails fast: its user retries and reports. */
 export function kafkaClientOptions({ brokers, isTls, sasl }: KafkaAddress, sockets: KafkaSockets, timeoutMs: number) {
   return {
     brokers: [...brokers],
     ssl: isTls && {},
-    // kafkajs types each mechanism apart.
+    // kafkajs types each mechanism separately.
     ...(sasl !== undefined && { sasl: sasl as { mechanism: 'plain'; username: string; password: string } }),
     connectionTimeout: timeoutMs,
     requestTimeout: timeoutMs,

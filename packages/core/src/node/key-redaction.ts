@@ -29,10 +29,9 @@ const redacted = '\ud800'
  *
  * Hashes are HMAC-SHA256 over the bytes, written as `~` and the first 32 hex digits, or for a part 16 of them between
  * `~`, so that any language can compute them and two processes give a key the same name. The marks make it safe to
- * redact twice, since sensor and hub both do: to the patterns a hash is a single letter, which stays. Anyone who writes
- * such a mark into a key hides nothing and shows that mark alone. Patterns are literals around `*`, searched one after
- * the other, so that no key costs more than its length for each pattern; a regular expression could be made slow by a
- * key.
+ * redact twice, since sensor and hub both do: to the patterns a hash is a single letter, which stays. A key that
+ * contains such a mark gains nothing: only the mark is shown. Patterns are literals around `*`, searched one after the
+ * other, so that no key costs more than its length for each pattern; a regular expression could be made slow by a key.
  */
 export function keyRedaction({ redactKeys = [], redactSecret }: KeyRedactionOptions): KeyRedaction | undefined {
   const patterns = redactKeys.filter((pattern) => pattern !== 'off')

@@ -1,7 +1,7 @@
-/** Runs hub, proxy and command: the first version with `node:sqlite`. The library packages run on 20.19. */
+/** What hub, proxy and command need: the first version with `node:sqlite`. The library packages run on 20.19. */
 const serverNode = [22, 13] as const
 
-/** What to say where this Node is too old for `what`; undefined where it will do. */
+/** The message if this Node is too old for `what`; undefined if it is new enough. */
 export function tooOldNode(what: string, version: string = process.versions.node): string | undefined {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major > serverNode[0] || (major === serverNode[0] && minor >= serverNode[1])) return undefined

@@ -3,20 +3,21 @@ import type { Clock } from '../time/clock.ts'
 
 export interface PasswordGuardOptions {
   readonly clock: Clock
-  /** Wrong passwords from one address for one user that may come at once. @default 10 */
+  /** Wrong passwords allowed at once, from one address for one user. @default 10 */
   readonly burst?: number
-  /** And after those, in a minute. @default 10 */
+  /** Further wrong passwords allowed per minute after that. @default 10 */
   readonly perMinute?: number
-  /** Pairs of address and user that are remembered; beyond it the oldest is forgotten. @default 10000 */
+  /** Pairs of address and user that are remembered; beyond that the oldest is forgotten. @default 10000 */
   readonly maxPairs?: number
 }
 
 /**
- * Limits how fast passwords can be guessed on a port that takes them with each connection.
+ * Limits how fast passwords can be guessed on a port that accepts one with each connection.
  *
- * Only wrong ones count, by address and user together: applications behind one address that know their passwords, as
- * other users, go on while somebody beside them guesses. Who is out of guesses is refused before the password is looked
- * at, or a right one would show. Each pair is one time, as in a leaky bucket: when all its wrong passwords are forgotten.
+ * Only wrong ones count, by address and user together: applications behind the same address that know their passwords
+ * keep working while somebody else there guesses. Once the guesses are used up, a password is refused without being
+ * checked; otherwise a right one would show. Each pair is stored as one time, as in a leaky bucket: when all its wrong
+ * passwords are forgotten.
  */
 export class PasswordGuard {
   readonly #clock: Clock
@@ -32,18 +33,18 @@ export class PasswordGuard {
     this.#maxPairs = maxPairs
   }
 
-  /** How long until a password may be tried; 0: now. A name that no user has should be the same one each time. */
+  /** How long until a password may be tried; 0: now. Pass the same name for every unknown user. */
   waitMs(address: string, user: string): number {
     const owedMs = (this.#forgottenAt.get(pairOf(address, user)) ?? 0) - this.#clock.now()
     return Math.max(0, owedMs - this.#mostMs)
   }
 
-  /** A wrong password was shown; true if it was the last that may be tried for now. */
+  /** Records a wrong password; true if it was the last one allowed for now. */
   failed(address: string, user: string): boolean {
     const pair = pairOf(address, user)
     const now = this.#clock.now()
     const at = Math.max(now, this.#forgottenAt.get(pair) ?? 0) + this.#intervalMs
-    // Set anew, so that the order of the map is that of the last failures.
+    // Deleted first, so that the map is ordered by the latest failure.
     this.#forgottenAt.delete(pair)
     this.#forgottenAt.set(pair, at)
     if (this.#forgottenAt.size > this.#maxPairs) this.#forgottenAt.delete(this.#forgottenAt.keys().next().value!)

@@ -5,13 +5,13 @@ import type { Server, TLSSocket } from 'node:tls'
 export interface ServerCertificates {
   readonly cert: string | Buffer
   readonly key: string | Buffer
-  /** The authorities whose certificates callers must show; undefined: they are asked for none. */
+  /** The authorities whose certificates clients must present; undefined: no client certificates. */
   readonly ca?: string | Buffer
 }
 
 /**
- * A TLS server whose certificates can be replaced. Node uses new ones for new connections only: those of callers whose
- * authority is trusted no more would go on for as long as they like, so they are ended here.
+ * A TLS server whose certificates can be replaced. Node uses new ones for new connections only, so connections of
+ * clients whose authority is no longer trusted are ended here.
  */
 export class RenewableTls {
   readonly #server: Server
@@ -25,12 +25,12 @@ export class RenewableTls {
     })
   }
 
-  /** Throws where they cannot be used; then those before stay. */
+  /** Throws if they are unusable; then the previous ones stay. */
   renew(certificates: ServerCertificates): void {
     const { ca } = certificates
     const trusted = ca === undefined ? undefined : certificatesOf(ca)
-    // Node takes a file that is being written, and refuses everybody from then on.
-    if (trusted?.length === 0) throw new Error('the file of authorities holds no certificate')
+    // Node accepts a half-written file and then refuses every client.
+    if (trusted?.length === 0) throw new Error('the file of authorities contains no certificate')
     this.#server.setSecureContext(certificates)
     if (trusted === undefined) return
     for (const socket of this.#sockets) if (!isOfAny(socket, trusted)) socket.destroy()
@@ -42,7 +42,7 @@ function certificatesOf(pem: string | Buffer): X509Certificate[] {
   return blocks.map((block) => new X509Certificate(block))
 }
 
-/** Whether the certificate that was shown, or one that it goes back to, is an authority's or was signed by one. */
+/** Whether the client's certificate, or one in its chain, is an authority's or was signed by one. */
 function isOfAny(socket: TLSSocket, authorities: readonly X509Certificate[]): boolean {
   let shown = socket.getPeerX509Certificate()
   while (shown !== undefined) {

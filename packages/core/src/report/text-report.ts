@@ -87,8 +87,8 @@ function parseHeader(line: string, version: TextReportVersion): Omit<Report, 'se
 }
 
 /**
- * Takes the interval off the end of the first line's fields; 0 where none is said. Ids with a `=` may stand there too, but not one that
- * begins as the interval does: a process that left out its id would report a minute's counts as those of a moment.
+ * Takes the interval off the end of the first line's fields; 0 if it is missing. An id may contain `=`, but not begin
+ * like the interval: otherwise a process that omitted its id would report a minute's counts as those of a moment.
  */
 function takeInterval(fields: string[]): number {
   const last = fields.at(-1)!

@@ -7,7 +7,8 @@ const slash = 0x2f
 /**
  * Refuses a request that is a line of HTTP. A page can make a browser send a form to any port; read as commands, the
  * lines of its body would be carried out. As in Redis, `POST` and `Host:` end the connection however they are written.
- * A line that ends in `HTTP/1.1` does too: a page whose name was made to point here may use `DEL` as a method.
+ * A line that ends in `HTTP/1.1` does too: a page whose host name was made to resolve to this address may use `DEL` as
+ * a method.
  */
 export function refuseHttp(parser: RequestParser, isInline: boolean): void {
   if (isHttpName(parser) || (isInline && isRequestLine(parser))) {

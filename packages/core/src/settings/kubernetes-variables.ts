@@ -3,8 +3,8 @@ type Variables = Readonly<Record<string, string | undefined>>
 /**
  * Names of the variables that Kubernetes gives every container for each service of its namespace: for a service called
  * `firebreak-hub` these are `FIREBREAK_HUB_SERVICE_HOST`, `FIREBREAK_HUB_PORT_7070_TCP` and so on. Nobody set them, so
- * they are no settings, known or unknown. One of them, `FIREBREAK_HUB_PORT=tcp://10.0.0.1:7070`, has the name of a
- * setting: only what has an address for a value is Kubernetes'.
+ * they do not count as settings, known or unknown. One of them, `FIREBREAK_HUB_PORT=tcp://10.0.0.1:7070`, has the name
+ * of a setting: it is Kubernetes' only if its value is an address.
  */
 export function kubernetesVariables(env: Variables): ReadonlySet<string> {
   const names = new Set<string>()

@@ -29,7 +29,7 @@ export interface PublishedTable {
   readonly isAlone?: boolean
   /** When it was written, in milliseconds since 1970. */
   readonly writtenAt: number
-  /** How long it is to be trusted; an older table belongs to hubs that are gone. */
+  /** How long it may be trusted; an older table belongs to hubs that are gone. */
   readonly validUntil: number
   readonly clusters: PublishedClusters
   /** Entries for one process only, by its instance id: no other may act on them. */

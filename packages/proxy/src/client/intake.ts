@@ -6,11 +6,11 @@ import { dispatch } from './dispatch.ts'
 import type { ProxyClient } from './proxy-client.ts'
 
 /**
- * How much is read behind a request that waits, plus at most one read. Behind a command that may wait forever we keep
+ * How much is read behind a waiting request, plus at most one read. Behind a command that may wait forever we keep
  * reading: only after everything has been read do we see that the client has gone, and then the command is given up.
  */
 const readAheadBytes = 256 * 1024
-/** Of a client that has yet to show who it is. */
+/** The same for a client that has not authenticated. */
 const strangerAheadBytes = 16 * 1024
 
 /**
@@ -133,7 +133,7 @@ export class Intake {
     return at
   }
 
-  /** Maximum number of requests in flight: over a dedicated connection the client holds nobody up. */
+  /** Maximum number of requests in flight: over a dedicated connection the client delays nobody else. */
   get #maxOwed(): number {
     const { own, backlog, host } = this.#client
     return own.pinned === undefined ? backlog.window : host.maxInFlight
@@ -152,7 +152,7 @@ export class Intake {
     return this.#flow.isBlockedBy(holds.crowd) && this.#client.slots.owed <= this.#maxOwed >> 1
   }
 
-  /** Checks whether whatever held requests up is over; false if something still does. */
+  /** Checks whether what held requests up has ended; false if something still holds them. */
   unblock(): boolean {
     const flow = this.#flow
     if (flow.isBlockedBy(holds.reader) && !this.#client.backlog.isBehind) flow.unblock(holds.reader)

@@ -22,11 +22,11 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 
 /**
- * A client, its connection, its proxy and its shield, as they see each other. They are one another's context, so their
- * interfaces are here, in one file that knows none of the classes behind them.
+ * A client, its connection, its proxy and its shield, as they see each other. They depend on one another, so their
+ * interfaces are in one file that imports none of the classes behind them.
  */
 export interface ProxyClient extends Required<Omit<ReplyTarget, 'onBypassed'>> {
-  /** Starts at random for each thread of each proxy, so that it is no other client's. */
+  /** Starts at a random number in each thread of each proxy, so that no two clients share it. */
   readonly id: number
   readonly host: ClientHost
   readonly session: Session
@@ -95,21 +95,23 @@ export interface ProxyClient extends Required<Omit<ReplyTarget, 'onBypassed'>> {
   destroy(): void
 }
 
-/** Whether a client may take memory: not before it has shown who it is, where it has to. */
+/** Whether a client may use memory: not before it has authenticated, if it must. */
 export interface ClientStanding {
-  /** Sets how much of a request is read; after each change of who the client is. */
+  /** Sets how much of a request is read; called after each change of the client's identity. */
   renew(): void
-  /** Whether the incomplete request at hand has to wait for the server's word; throws where the client may not send it. */
+  /**
+   * Whether the current, incomplete request must wait for the server's decision; throws if the client may not send it.
+   */
   mustWait(): boolean
-  /** As many requests of it are on their way as may be. */
+  /** It has as many requests in flight as allowed. */
   seeCrowd(): void
-  /** Ends a client that asks and asks without showing who it is; true where it has. */
+  /** Closes a client that keeps sending requests without authenticating; true if it did. */
   isPatienceOver(): boolean
 }
 
 /** A client's dedicated connection to Redis, as seen by the code that sends requests over it. */
 export interface OwnConnection {
-  /** The connection, where the client has one. */
+  /** The connection, if the client has one. */
   readonly pinned: PinnedLane | undefined
   /** False if requests go to several nodes: then no node is the one for all later requests. */
   readonly mayStay: boolean
@@ -195,7 +197,7 @@ export interface RequestShield {
   seePinned(client: ProxyClient, command: ProxyCommand, pinned: PinnedLane): void
   /** Like `seePinned`, for a request whose last arguments have not arrived yet. */
   seeLarge(client: ProxyClient, command: ProxyCommand, pinned: PinnedLane): void
-  /** What a client's GET of a key would be answered from memory now. */
+  /** What a client's GET of a key would now get from memory. */
   peek(client: ProxyClient, key: Uint8Array): Uint8Array
   /** The memory that holds a client's requests is about to be reused. */
   settle(): void

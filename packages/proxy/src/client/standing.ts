@@ -5,12 +5,12 @@ import { nobody } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClientStanding, ProxyClient } from './proxy-client.ts'
 
-/** What a client may send that has not said who it is, as Redis bounds it. */
+/** The bounds on requests of an unauthenticated client; the same as in Redis. */
 const unknownArguments = 10
 const unknownBytes = 16 * 1024
-/** More than a client library says before it shows a password; who goes on asking without one only costs. */
+/** More requests than any client library sends before its password; a client that goes on without one only costs. */
 const unknownRequests = 100
-/** So many arguments are read, at 8 bytes each, before the server is asked whether it lets such a client in. */
+/** This many arguments are read, at 8 bytes each, before the server is asked whether it lets such a client in. */
 const unaskedArguments = 1024
 
 const everyArgument = 2 ** 31 - 1
@@ -18,12 +18,12 @@ const ping = encodeCommand(['PING'])
 const tooManyReply = Buffer.from('-NOAUTH Authentication required: too many requests without it\r\n')
 
 /**
- * Whether a client may use the proxy's memory. Of one that has yet to show a password only small requests are read, and
- * not many.
+ * Whether a client may use the proxy's memory. Before a client has shown a required password, only a few small requests
+ * are read.
  *
- * Where the proxy has no users, passwords are the server's matter, and only the server knows whether it asks for one. It
- * is asked with a PING of ours before the first large request of a client that has said nothing, which waits meanwhile,
- * in the kernel.
+ * A proxy without users leaves passwords to the server, and only the server knows whether it requires one. The proxy
+ * asks it with a PING before the first large request of an unauthenticated client; the request meanwhile waits in the
+ * kernel.
  */
 export class Standing implements ClientStanding {
   readonly #client: ProxyClient
@@ -89,8 +89,8 @@ export class Standing implements ClientStanding {
   }
 
   /**
-   * Over the connection for scripts: a Redis that asks for a password ends the one on which a crowd without it has more than
-   * a kilobyte of refusals unread.
+   * Over the connection for scripts: a Redis that requires a password closes a connection with more than a kilobyte of
+   * unread refusals, as many clients without a password may cause on the shared one.
    */
   #ask(andThen: () => void, onLost: (reply: Uint8Array) => void): void {
     const { node, freshState, turn } = this.#client.host
@@ -107,7 +107,7 @@ export class Standing implements ClientStanding {
       },
       onLost: (_tag, error) => {
         if (isNoAuth(error.refusal)) return judge(true)
-        // Whoever can end the connection would be let in.
+        // Otherwise anyone able to break the connection would be let in.
         this.#isAsking = false
         onLost(lostReply(error, false))
       },

@@ -1,9 +1,9 @@
 import type { ClientConnection } from './client-connection.ts'
 
-/** Clients of a proxy with users that have not logged in, in the order in which they came. */
+/** The clients that have not logged in to a proxy with users, in the order in which they connected. */
 export class Strangers {
   readonly #clients = new Set<ClientConnection>()
-  /** Closed since the start. */
+  /** Number closed since the start. */
   closed = 0
 
   add(client: ClientConnection): void {
@@ -14,7 +14,7 @@ export class Strangers {
     this.#clients.delete(client)
   }
 
-  /** Closes those that came before `sinceMs` and have not logged in by now. */
+  /** Closes those that connected before `sinceMs` and still have not logged in. */
   closeOlder(sinceMs: number): void {
     for (const client of this.#clients) {
       if (client.sinceMs > sinceMs) return

@@ -185,7 +185,7 @@ export class ClusterDispatch implements ClusterWay {
     return client.own.dispatch(pinned)
   }
 
-  /** A plain command without a key, which Redis will queue: the transaction's node is that of its first key. */
+  /** A keyless command, which Redis will queue: the transaction's node is that of its first key. */
   #mayWaitForNode({ row, way, mark, name }: ProxyCommand): boolean {
     if (row === undefined || way !== 'shared' || mark !== undefined || row.keys.length > 0 || isForAll(name))
       return false

@@ -55,7 +55,7 @@ export class ClusterTopology implements UpstreamTopology {
     return this.#map.ownerOf(slot) ?? this.masters[0]!
   }
 
-  /** Records a node's word on who has a slot now. An empty host means the host of the node that was asked. */
+  /** Records a node's report of who owns a slot now. An empty host means the host of the node that was asked. */
   moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode {
     const node = this.#nodeAt(host === '' ? asked.target.host : host, port)
     if (this.#map.ownerOf(slot) !== node) {

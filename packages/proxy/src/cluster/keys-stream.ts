@@ -29,7 +29,7 @@ export interface KeysSink {
 }
 
 interface Part {
-  /** Who has it is asked. */
+  /** Its owner is asked. */
   readonly slot: number
   node: UpstreamNode
   connection: UpstreamConnection

@@ -8,12 +8,12 @@ import { allCommands, type CommandArgs, type CommandRow, NameTable } from '@fire
  * | `shared`  | over a connection that clients share                                                                |
  * | `script`  | over a shared connection for scripts: a script that does not end must not hold up others' commands  |
  * | `info`    | shared, and the reply gets our section                                                              |
- * | `borrow`  | over a connection of its own until its reply is there: it may wait, or is about connections         |
- * | `pin`     | over a connection of its own until what it began has ended: a transaction, a subscription           |
- * | `stay`    | over a connection of its own from now on: it asks for or changes what belongs to the connection      |
- * | `pipe`    | as `stay`, and from then on replies are not matched to requests, for there may be none or many      |
- * | `session` | answered or carried out by the proxy: who, which protocol, which database                          |
- * | `cluster` | about the cluster: answered by the proxy where it shows itself as one                              |
+ * | `borrow`  | over a dedicated connection until its reply arrives: it may block, or concerns connections          |
+ * | `pin`     | over a dedicated connection until what it began has ended: a transaction, a subscription            |
+ * | `stay`    | over a dedicated connection from now on: it reads or changes the connection's own state             |
+ * | `pipe`    | like `stay`, and from then on replies are not matched to requests: there may be none or many        |
+ * | `session` | answered or carried out by the proxy: user, protocol, database                                      |
+ * | `cluster` | about the cluster: answered by the proxy if it presents itself as one                               |
  * | `own`     | FIREBREAK: about the proxy itself                                                                  |
  */
 export type CommandWay =
@@ -185,7 +185,7 @@ const table = tableOf()
 /** The command MULTI, for transactions that the proxy opens itself. */
 export const multiCommand: ProxyCommand = table.ofText('MULTI')!
 
-/** The command PING, for what the proxy asks itself. */
+/** The command PING, for the proxy's own checks. */
 export const pingCommand: ProxyCommand = table.ofText('PING')!
 
 /** The command that the arguments name, in any case. An unknown subcommand counts as unknown. */

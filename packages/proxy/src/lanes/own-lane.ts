@@ -61,7 +61,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     this.#client = client
   }
 
-  /** The connection, where the client has one. */
+  /** The connection, if the client has one. */
   get pinned(): PinnedLane | undefined {
     return this.#pinned
   }
@@ -101,7 +101,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     const { users, maxRequestBytes } = client.host
     const hidesPasswords = users !== undefined
     if (!hidesPasswords && client.session.startsPlain) return false
-    // Nobody knows where its next request begins.
+    // It is unknown where its next request begins.
     if (isMidRequest) queueMicrotask(() => client.destroy())
     else {
       const { outlet } = connection

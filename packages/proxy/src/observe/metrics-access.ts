@@ -11,9 +11,9 @@ export interface MetricsRefusal {
 /**
  * Who may read a proxy's metrics: they name the nodes behind it.
  *
- * No page of a browser has a reason to. One says where it comes from (Origin, Sec-Fetch-Site), or has a name that was
- * made to point here, and then says that name as Host. On loopback that name is refused; elsewhere Prometheus may know
- * the proxy by any name, and a token keeps strangers out.
+ * No web page has a reason to. A request from one carries its origin (Origin, Sec-Fetch-Site), or comes from a host
+ * name that was made to resolve to this address and is sent as Host. On loopback such a name is refused; elsewhere
+ * Prometheus may know the proxy by any name, and a token keeps strangers out.
  */
 export class MetricsAccess {
   readonly #digest: Buffer | undefined
@@ -36,7 +36,9 @@ export class MetricsAccess {
   }
 }
 
-/** An address, or a name without a dot: `localhost`, or that of a container beside. No other site has such a name. */
+/**
+ * An address, or a name without a dot: `localhost`, or that of a neighbouring container. No web site has such a name.
+ */
 function isOwnName(host: string | undefined): boolean {
   const name = host?.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1') ?? ''
   return isIP(name) !== 0 || /^[a-z\d_-]+$/i.test(name)

@@ -11,7 +11,7 @@ export interface MetricsServerOptions {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
-  /** What a reader must show as a bearer; `/livez` and the word of `/readyz` stay open. @default none */
+  /** The bearer token that a reader must send; `/livez` and the status of `/readyz` stay open. @default none */
   readonly token?: string | undefined
 }
 

@@ -71,7 +71,7 @@ export function proxyFamilies(of: ProxyFigures): MetricFamily[] {
   ]
 }
 
-/** What the process as a whole uses, under the same names as in the hub's `/metrics`. */
+/** The resources that the process uses, under the same names as in the hub's `/metrics`. */
 export function processFamilies(): MetricFamily[] {
   const { user, system } = process.cpuUsage()
   return [

@@ -14,7 +14,7 @@ export interface BacklogHost {
   readonly isFull: boolean
 }
 
-// How much further behind a reader may fall before the others on its shared connection have to wait too.
+// How much further a reader may fall behind before the others on its shared connection have to wait too.
 const sharedFactor = 8
 // What a client may have unread even while all together have too much.
 const fairBytes = 64 * 1024
@@ -34,7 +34,7 @@ export class Backlog {
   readonly #outlet: Outlet
   readonly #slots: ReplySlots
   readonly #onSlowReader: () => void
-  /** Parts of joined replies that are not complete yet. */
+  /** Incomplete parts of joined replies. */
   heldBytes = 0
   #waiting: { readonly callback: () => void; readonly slot: number }[] = []
   #timer: TimerHandle | undefined
@@ -45,7 +45,7 @@ export class Backlog {
   #largestBytes = 0
   #windowUntilMs = 0
   #window: number = firstWindow
-  /** Of a client that has yet to show who it is no more than this are on their way. */
+  /** The same for a client that has not authenticated. */
   isStranger = false
 
   constructor(host: BacklogHost, outlet: Outlet, slots: ReplySlots, onSlowReader: () => void) {
@@ -59,12 +59,12 @@ export class Backlog {
     return this.#outlet.queuedBytes + this.#slots.waitingBytes + this.heldBytes
   }
 
-  /** So far behind that even a shared connection has to wait with the reply to a slot. */
+  /** So far behind that even a shared connection must wait before delivering the reply to a slot. */
   isStalledAt(slot: number): boolean {
     return this.#isAbove(this.#host.maxOutputBytes * sharedFactor, slot)
   }
 
-  /** As `isBehind`, for the reply to a slot. */
+  /** Like `isBehind`, for the reply to a slot. */
   isBehindAt(slot: number): boolean {
     return this.#isAbove(this.#host.maxOutputBytes, slot)
   }
@@ -156,7 +156,8 @@ export class Backlog {
   }
 
   /**
-   * The client has read: those that wait continue, unless it is still behind for them. False if it is for new requests.
+   * The client has read: those that wait continue unless it is still too far behind for them. False if it is too far
+   * behind for new requests.
    */
   drained(): boolean {
     const waiting = this.#waiting

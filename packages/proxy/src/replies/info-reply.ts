@@ -61,7 +61,7 @@ function editOf(client: ProxyClient): Edit | undefined {
   }
 }
 
-/** Puts in what a client looks for to detect a cluster; Valkey has another word for the mode. */
+/** Sets the fields by which a client detects a cluster; Valkey uses another word for the mode. */
 function asCluster(text: string): string {
   return text
     .replace(/^(redis_mode|server_mode):standalone/gm, '$1:cluster')

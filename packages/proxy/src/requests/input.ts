@@ -8,7 +8,7 @@ export class Input {
     return this.#start === this.#end
   }
 
-  /** How much is there. */
+  /** Number of bytes held. */
   get length(): number {
     return this.#end - this.#start
   }

@@ -17,11 +17,11 @@ interface Pending {
 }
 
 /**
- * No server assigns ids from here on, and each roster starts at a random one: an id of this proxy is unlikely to be used by
- * another proxy before the same Redis, by the one that takes over from it, or by another thread.
+ * Servers do not assign ids this high, and each roster starts at a random one: another proxy in front of the same
+ * Redis, a successor of this proxy, or another thread is unlikely to use the same id.
  */
 const leastId = 10 ** 15
-/** Keeps ids below 2^53 however many a roster gives. */
+/** Keeps ids below 2^53 however many a roster assigns. */
 const startRange = 8 * 10 ** 15
 /** A thread that does not answer for this long is left out. */
 const answerMs = 2000

@@ -11,7 +11,7 @@ export type HelloOption =
 
 /** The contents of a HELLO. */
 export interface HelloRequest {
-  /** Undefined if it names none or an invalid one: then nothing else is looked at. */
+  /** Undefined if it names none or an invalid one: then nothing else is parsed. */
   readonly version: 2 | 3 | undefined
   /** In order; Redis carries each one out before it looks at the next. */
   readonly options: readonly HelloOption[]

@@ -6,10 +6,10 @@ import type { Identity } from '../upstream/identity.ts'
 import type { ProxyUsers } from './proxy-users.ts'
 
 const wrongPassword = Buffer.from('-WRONGPASS invalid username-password pair or user is disabled.\r\n')
-/** A name that nobody has may be a password in the wrong place. */
-const unknownName = 'a name that is not known'
+/** An unknown name may be a password in the wrong field. */
+const unknownName = 'an unknown user'
 
-/** A log-in that failed, and how it is answered. */
+/** A failed log-in and its answer. */
 export interface Refusal {
   readonly reply: Buffer
 }
@@ -50,20 +50,20 @@ export class LogIn {
     this.#logger.warn(
       { address, user: isKnown ? name : unknownName },
       isLast
-        ? 'a client showed a wrong password; further ones are refused for some seconds'
-        : 'a client showed a wrong password',
+        ? 'a client sent a wrong password; further attempts are refused for some seconds'
+        : 'a client sent a wrong password',
     )
     return { reply: wrongPassword }
   }
 
   /**
-   * What a name that nobody has is counted as: one of 256, so that it is refused as a user's would be and tells nobody
-   * which names there are, and so that many of them cannot push out what is remembered of users.
+   * The bucket, one of 256, that an unknown name is counted under: it is refused like a user's, so that nobody learns
+   * which names exist, and many such names cannot evict the counts of real users.
    */
   #unknown(name: string): string {
     return `\0${createHmac('sha256', this.#seed).update(name).digest()[0]}`
   }
 }
 
-/** What a client host needs of it. */
+/** What a client's host needs of it. */
 export type ClientLogIn = Pick<LogIn, 'logIn'>

@@ -4,7 +4,7 @@ import { type Identity, identityOf, nobody } from '../upstream/identity.ts'
 /** One of the proxy's own users, and its identity to Redis. */
 export interface ProxyUserOptions {
   readonly name: string
-  /** Without a password and certificates, anyone can log in as this user. */
+  /** Without a password or certificates, anyone can log in as this user. */
   readonly password?: string
   /** Clients that present a certificate with one of these names are logged in as this user without a password. */
   readonly certificates?: readonly string[]

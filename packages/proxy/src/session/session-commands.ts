@@ -234,7 +234,7 @@ function hello(client: ProxyClient): boolean {
     return true
   }
   if (host.users === undefined) {
-    // Only the server knows what part of it is carried out before the rest is refused.
+    // Only the server knows which part it carries out before refusing the rest.
     if (!request.isWhole) return client.own.borrow()
     if (request.identity !== undefined) {
       client.own.sendFresh()

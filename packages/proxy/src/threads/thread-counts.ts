@@ -21,7 +21,7 @@ export class ThreadCounts {
     return Atomics.load(this.#numbers, total)
   }
 
-  /** Counts a client of this thread; false, and not counted, if there are `most` already. */
+  /** Counts a client of this thread; false, without counting it, if there are `most` already. */
   admit(most: number): boolean {
     if (Atomics.add(this.#numbers, total, 1) >= most) {
       Atomics.sub(this.#numbers, total, 1)

@@ -2,7 +2,7 @@ import type { Runtime } from '@firebreak/core'
 import type { ResolvedProxyOptions } from '../options.ts'
 import { probeRawHandles, type RawHandles, rawHandles } from './probe-raw.ts'
 
-/** The raw handles of this Node are checked once per thread. */
+/** The raw handles of this Node version are checked once per thread. */
 let probed: Promise<string | undefined> | undefined
 
 /**

@@ -8,7 +8,7 @@ export type LaneUse = 'commands' | 'scripts'
 
 /** Who sent a request on a shared connection; `tag` is its own number for the request. */
 export interface ReplyTarget {
-  /** A piece of the reply, the last one where `isLast`; `type` is its first byte. */
+  /** A piece of the reply, the last one if `isLast`; `type` is its first byte. */
   onReply(tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void
   /** The reply, or the rest of it, will not arrive. With `wasSent`, the server may have carried out the request. */
   onLost(tag: number, error: UpstreamLostError, wasSent: boolean): void

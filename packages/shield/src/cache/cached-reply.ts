@@ -7,7 +7,10 @@ const refreshJitter = 0.15
 /** A shorter life means that the key itself is about to expire: reloading would not lengthen it. */
 const leastRefreshedTtlMs = 200
 
-/** Reads replies anew. One for all replies of a key: a closure and a command for each would be larger than most replies. */
+/**
+ * Reloads replies. One object serves all replies of a key: a closure and a command for each would be larger than most
+ * replies.
+ */
 export interface ReplyRefresher {
   /** Without a command it is the GET of the key. */
   refresh(command: ReadCommand | undefined): void
@@ -23,7 +26,7 @@ export class CachedReply {
   /** By the shield's clock. */
   readonly expiresAt: number
   readonly lease: Lease
-  /** From this time one reader starts a new load while everyone still gets this reply; infinite if nobody should. */
+  /** From this time on one reader starts a new load while everyone still gets this reply; infinite if none should. */
   refreshAt = Number.POSITIVE_INFINITY
   /** Reloads the reply, by this command. */
   refresher: ReplyRefresher | undefined
@@ -37,7 +40,10 @@ export class CachedReply {
     this.lease = lease
   }
 
-  /** Has the reply, which lives for `ttlMs` in all, reloaded before it ends; `dice` is a random number below one. */
+  /**
+   * Arranges for the reply, which lives `ttlMs` in total, to be reloaded before it ends; `dice` is a random number
+   * below 1.
+   */
   refreshBefore(ttlMs: number, dice: number, refresher: ReplyRefresher, command: ReadCommand): void {
     if (ttlMs < leastRefreshedTtlMs) return
     // Processes that loaded at the same instant must not reload at the same instant.
@@ -60,14 +66,14 @@ export function nextReplyForm(): number {
 }
 
 /**
- * What a reply counts against the cache's bytes: some 200 for the objects around it, and its size again for what is
- * decoded.
+ * The bytes that a reply counts as in the cache: about 200 for the objects around it, plus its size once more for the
+ * decoded form.
  */
 export function replyCost(commandId: string, reply: CachedReply): number {
   return reply.bytes.length * 2 + commandId.length * 2 + 200
 }
 
-/** A copy in its own memory: the reply is a view on the socket's chunk, which it would keep alive. */
+/** Copies it: the reply is a view on the socket's chunk, which it would keep alive. */
 export function ownBytes(view: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(view.length)
   copy.set(view)

@@ -112,7 +112,7 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
   }
 
-  /** False if, by its strategy, a value is served until its TTL whatever happens to the key. */
+  /** False if its strategy serves a value until its TTL even if the key changes. */
   get isConsistent(): boolean {
     const { strategy } = this.handling
     return strategy.strategy === 'LocalCache' && strategy.consistent
@@ -129,7 +129,7 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     this.#equip()
   }
 
-  /** The key is no longer hot: drops what is kept of it, here and on the servers. */
+  /** The key is no longer hot: drops what is stored for it, here and on the servers. */
   close(): void {
     this.release()
     this.drop()
@@ -138,12 +138,12 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     this.copies = undefined
   }
 
-  /** Sends the waiting increments: nobody may check on them any more. */
+  /** Sends the waiting increments: perhaps nobody will check on them again. */
   release(): void {
     if (this.#waiting !== undefined) for (const counter of [...this.#waiting]) counter.flush()
   }
 
-  /** Increments begin to wait in a counter, or it has sent them. */
+  /** A counter has begun to hold increments, or has sent them. */
   setWaiting(counter: WaitingCounter, isWaiting: boolean): void {
     this.#waiting ??= new Set()
     if (isWaiting) this.#waiting.add(counter)
@@ -170,7 +170,7 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     if (this.limit !== undefined) this.limit.limited = 0
   }
 
-  /** Where what combines its increments reports its own problems. */
+  /** Where failures of combining are reported. */
   get trouble(): Trouble {
     return this.#shared.trouble
   }
@@ -189,12 +189,12 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     return this.#replies.size
   }
 
-  /** True where replies are kept, in memory or on disk. */
+  /** True if replies are kept, in memory or on disk. */
   get hasReplies(): boolean {
     return this.#replies.size > 0 || (this.#disk?.size ?? 0) > 0
   }
 
-  /** What is kept for a command, served or not. */
+  /** The reply kept for a command, whether or not it may be served. */
   replyTo(commandId: string): CachedReply | undefined {
     return this.#replies.get(commandId)
   }
@@ -250,9 +250,9 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     this.load(command, this.#now(), ignoreReply)
   }
 
-  /** The time of a kept reply is nearly over. */
+  /** A kept reply is about to expire. */
   refresh(command: ReadCommand = getCommand(this)): void {
-    // What is on disk is as old as what is to be renewed.
+    // The reply on disk is as old as the one to be renewed.
     this.#disk?.forget(command.id)
     this.reload(command)
   }
@@ -308,7 +308,7 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     return true
   }
 
-  /** Handles what came of a load; where that fails, its readers ask Redis themselves. */
+  /** Handles the outcome of a load; if that fails, its readers ask Redis themselves. */
   #orGiveBack(command: ReadCommand, load: Load, handle: () => void): void {
     this.#shared.trouble.attempt(handle, () => {
       finish(load, undefined, never)
@@ -438,7 +438,7 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     if (this.#disk === undefined) this.#shared.kept.remove(this)
   }
 
-  /** Redis was read: what it said is kept if it may be, and given to those who wait. */
+  /** Redis was read: keeps the reply if allowed, and gives it to those who wait. */
   #took(command: ReadCommand, load: Load, reading: KeyReading, sentAt: number, watcher: TrackingWatcher): void {
     const reply = this.#take(command, load, reading, sentAt, watcher)
     const keyEndsAt = reading.pttlMs >= 0 ? sentAt + reading.pttlMs : never

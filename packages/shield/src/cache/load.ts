@@ -8,7 +8,7 @@ export interface Load {
   readers: LoadedHandler[]
   /** When each of them asked. */
   askedAt: number[]
-  /** When it began: what it brings may be as old. */
+  /** When it began: its result may be that old. */
   readonly since: number
   /** True if a change became known after it was sent: its result is not kept. */
   isPoisoned: boolean
@@ -45,7 +45,7 @@ export class Loads {
     if (this.#running.size === 0) this.#running = undefined
   }
 
-  /** `endsAt` is when what the load brought has ended, by its key's TTL or its guard's. */
+  /** `endsAt`: when the result expires, by its key's TTL or its guard's. */
   end(commandId: string, load: Load, reply: CachedReply | undefined, endsAt: number): void {
     try {
       this.leave(commandId, load)
@@ -65,8 +65,8 @@ export class Loads {
 }
 
 /**
- * Tells all who still wait for a load, once. Over a slow link a reply may have ended before it arrives: who asked before that
- * end gets it all the same, who asked later would be given a value that was no more.
+ * Gives the result to everyone still waiting, once. Over a slow link a reply may have expired before it arrives: those
+ * who asked before that still get it; to those who asked later it would be a value that no longer existed.
  */
 export function finish(load: Load, reply: CachedReply | undefined, endsAt: number): void {
   const { readers, askedAt } = load

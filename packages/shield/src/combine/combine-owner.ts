@@ -14,8 +14,8 @@ export interface WaitingCounter {
  *
  * *Order.* A waiting increment must not be overtaken by what its owner sends next, so it is sent first. And one that is
  * in flight as part of a larger command may have to be resent by itself, if Redis refuses the sum: commands on the same
- * key have to wait until that is known (`settle` says so; an application's connection cannot make its commands wait,
- * and there only a caller that did not wait for the increment's answer could tell).
+ * key have to wait until that is known (see `settle`; an application's connection cannot make its commands wait, and
+ * there only a caller that did not await the increment could notice).
  */
 export class CombineOwner {
   /** The one counter in which this owner has increments waiting. */
@@ -48,7 +48,7 @@ export class CombineOwner {
     const { waiting } = this
     const isBehindMerged = this.#merged > 0 && (isForAny || this.#mergedHot === undefined || this.#mergedHot === hot)
     if (waiting === undefined) return !isBehindMerged
-    // Those that wait are behind those on their way.
+    // The waiting ones were sent after those in flight.
     if (isBehindMerged || (this.#merged > 0 && this.#mergedHot === waiting.hot)) return false
     if (isForAny || waiting.hot === hot) waiting.flushAlone(this)
     else waiting.flush()

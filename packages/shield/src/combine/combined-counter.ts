@@ -161,7 +161,7 @@ export class CombinedCounter implements WaitingCounter {
     return this.#onTheirWay > 0
   }
 
-  /** Like `flush`, where nobody would try again: after an error each is sent by itself. */
+  /** Like `flush` when nobody would retry: after an error each is sent separately. */
   #flushSafely(): void {
     this.hot.trouble.attempt(
       () => this.flush(),
@@ -232,7 +232,10 @@ export class CombinedCounter implements WaitingCounter {
     )
   }
 
-  /** Sends a command and handles its outcome, once; whatever fails here, no caller waits and the counter goes on. */
+  /**
+   * Sends a command and handles its outcome once; if our code fails, no caller is left waiting and the counter carries
+   * on.
+   */
   #fly(
     parts: readonly CombinePart[],
     send: (listener: CombineListener) => void,
@@ -260,7 +263,7 @@ export class CombinedCounter implements WaitingCounter {
     )
   }
 
-  /** What nobody can say the outcome of fails, as after a lost connection. */
+  /** An unknown outcome counts as a failure, as after a lost connection. */
   #failAll(parts: readonly CombinePart[], error: unknown): void {
     for (const part of parts) this.hot.trouble.attempt(() => part.fail(error))
   }

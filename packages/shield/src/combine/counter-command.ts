@@ -3,7 +3,7 @@ import type { CommandArgs, CommandRow } from '@firebreak/core/commands'
 /** The commands that add an integer to a counter and return its new value. */
 export type CounterName = 'INCR' | 'INCRBY' | 'DECR' | 'DECRBY' | 'HINCRBY'
 
-/** The form of a counter's command: number of words, position of the amount (0: it is one), and direction. */
+/** The form of a counter's command: number of words, position of the amount (0: the amount is one), and direction. */
 interface CounterForm {
   readonly name: CounterName
   readonly length: number

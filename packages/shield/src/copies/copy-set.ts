@@ -153,7 +153,7 @@ export class CopySet {
     return true
   }
 
-  /** Nothing can be read here. The application asks Redis itself, and must not be shown anything older afterwards. */
+  /** Neither can be read here. The application asks Redis itself and must not be shown anything older afterwards. */
   #giveBack({ onRead }: PendingRead): void {
     this.written()
     onRead(undefined)
@@ -173,7 +173,7 @@ export class CopySet {
     this.#refresher.changed()
   }
 
-  /** Any key may have changed without notice. */
+  /** Any key may have changed without us being told. */
   missed(): void {
     this.changed()
     this.written()
@@ -220,7 +220,7 @@ export class CopySet {
     }
   }
 
-  /** Looks after the election, the names, the copies and their markers; gives the milliseconds until that is to be done again. */
+  /** Maintains the election, the names, the copies and their markers; returns the milliseconds until the next call. */
   tick(): number {
     if (this.#isClosed) return restMs
     const now = this.#means.runtime.clock.now()
@@ -231,7 +231,7 @@ export class CopySet {
     return this.#seenVersion === Number.POSITIVE_INFINITY ? 0 : leftMs
   }
 
-  /** One timer for all reads: they are asked for in order, so the first that is still there ends first. */
+  /** One timer for all reads: they arrive in order, so the first that is left is the first to time out. */
   #setDeadline({ since }: PendingRead): void {
     if (this.#deadline !== undefined) return
     const { runtime, guards } = this.#means
@@ -239,7 +239,7 @@ export class CopySet {
     this.#deadline = runtime.timers.setTimeout(() => this.#giveBackLate(), leftMs)
   }
 
-  /** Whatever they wait for, reads that have waited for a lease are sent to Redis. */
+  /** Reads that have waited for a whole lease are sent to Redis. */
   #giveBackLate(): void {
     this.#deadline = undefined
     const before = this.#means.runtime.clock.now() - this.#means.guards.leaseMs

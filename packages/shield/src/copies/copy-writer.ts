@@ -41,7 +41,7 @@ export class CopyWriter {
 
   put(copy: PlacedCopy, picture: Picture, isFollowed: boolean): void {
     const args = [picture.version, this.#key.bytes, ...this.#livesFor(picture, isFollowed), picture.dump ?? '']
-    // What was somebody's own key a moment ago is shown for as long as nobody says otherwise.
+    // What was an application's own key a moment ago stays visible until the server says otherwise.
     const answered = this.#placed.isForeign(copy) ? undefined : this.#key.space.ownCopies.ask(copy.bytes)
     this.#servers.ask(copy.slot, encodeScript('put', keysOf(copy), args), (value) => {
       answered?.()
@@ -52,8 +52,8 @@ export class CopyWriter {
   }
 
   /**
-   * Asks whose the copies are that are not known to be ours. A put that was lost with its connection has said nothing, and is
-   * not repeated where another process has written the copy meanwhile; what was somebody's own key may have become a copy.
+   * Asks who owns the copies that are not known to be ours. A put lost with its connection left that unknown, and is
+   * not repeated if another process has written the copy since; and an application's own key may have become a copy.
    */
   look(): void {
     const { ownCopies } = this.#key.space
@@ -65,7 +65,7 @@ export class CopyWriter {
     }
   }
 
-  /** Vouches for a copy once more; `onMissing` where it does not have the picture. */
+  /** Renews a copy's marker; calls `onMissing` if the copy does not hold the picture. */
   renew(copy: PlacedCopy, picture: Picture, isFollowed: boolean, onMissing: () => void): void {
     const args = [picture.version, ...this.#livesFor(picture, isFollowed), this.#key.bytes]
     this.#servers.ask(copy.slot, encodeScript('renew', keysOf(copy), args), (value) => {
@@ -79,7 +79,7 @@ export class CopyWriter {
     })
   }
 
-  /** We no longer write it, but it may exist for as long as it was last made to live. */
+  /** We no longer write it, but it may exist until the expiry that was set last. */
   leave({ bytes }: PlacedCopy): void {
     const now = this.#means.runtime.clock.now()
     const { ownCopies } = this.#key.space
@@ -92,7 +92,7 @@ export class CopyWriter {
     for (const copy of this.#placed.all) this.leave(copy)
   }
 
-  /** The server has said whether a copy is ours. */
+  /** The server has answered whether a copy is ours. */
   #noteOwner(copy: PlacedCopy, isOurs: boolean): void {
     const { ownCopies } = this.#key.space
     this.#placed.setForeign(copy, !isOurs)

@@ -7,12 +7,12 @@ import { isReservedName } from './own-names.ts'
 export class OwnCopies {
   /** By their bytes as Latin-1; until when each may exist. */
   readonly #until = new Map<string, number>()
-  /** How many writes of a copy are on their way of which nobody knows yet whose it is. */
+  /** Writes in flight to copies whose owner is not known yet. */
   readonly #asked = new Map<string, number>()
 
   /**
-   * A copy is about to be written that may be there before the answer is: until the returned function is called it is taken
-   * for ours, or a KEYS that is answered between the two would show it.
+   * A copy is about to be written and may exist before the answer arrives. Until the returned function is called it
+   * counts as ours; otherwise a KEYS answered in between would show it.
    */
   ask(copy: Uint8Array): () => void {
     const id = idOf(copy)
@@ -43,12 +43,12 @@ export class OwnCopies {
     for (const [id, until] of this.#until) if (now >= until) this.#until.delete(id)
   }
 
-  /** True for a copy that the server has said to be ours. */
+  /** True for a copy that the server has confirmed to be ours. */
   knows(copy: Uint8Array): boolean {
     return this.#until.has(idOf(copy))
   }
 
-  /** True for a copy of ours, and for what we keep beside keys and copies. */
+  /** True for our copies and for our auxiliary keys. */
   has(name: Uint8Array): boolean {
     if (isReservedName(name)) return true
     if (this.#until.size === 0 && this.#asked.size === 0) return false

@@ -73,7 +73,7 @@ export class PlacedCopies {
     return Array.from({ length }, (_, index) => copyName(template, this.#key.name, index + 1))
   }
 
-  /** The server has said whether the name is ours to write; a foreign key is not read either. */
+  /** The server has answered whether we may write the name; a foreign key is not read either. */
   setForeign({ name }: PlacedCopy, isForeign: boolean): void {
     if (!isForeign) {
       this.#foreign.delete(name)
@@ -87,7 +87,7 @@ export class PlacedCopies {
     )
   }
 
-  /** True where the server has said that it is somebody's own key. */
+  /** True if the server has reported it as an application's own key. */
   isForeign({ name }: PlacedCopy): boolean {
     return this.#foreign.has(name)
   }

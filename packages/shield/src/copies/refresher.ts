@@ -50,12 +50,12 @@ export class Refresher {
     this.#writer = writer
   }
 
-  /** True where this process was elected. */
+  /** True if this process was elected. */
   get isElected(): boolean {
     return this.#isElected
   }
 
-  /** The server says that the key changed. */
+  /** The server reports that the key changed. */
   changed(): void {
     this.#picture = undefined
     if (this.#isElected) this.#refresh()
@@ -77,7 +77,7 @@ export class Refresher {
     else if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
     if (this.#isElected && now - this.#renewedAt >= renewMs) this.#renew(now)
     if (!canFollow) return 0
-    // What was just asked will be answered by then.
+    // The question just asked will be answered by then.
     if (this.#electedAt === now) return electionRetryMs
     const electionMsLeft = this.#electedAt + electionMs / 3 - now
     const renewalMsLeft = this.#isElected ? this.#renewedAt + renewMs - now : restMs

@@ -1,7 +1,7 @@
 import type { AccessCounter } from '@firebreak/core/heat'
 
 const capacity = 128
-/** It is flushed after at least this many, however near a crossing is. */
+/** Flushed after no fewer than this many, however near a crossing is. */
 const smallest = 8
 
 /** Knows which counts are worth an immediate report. */

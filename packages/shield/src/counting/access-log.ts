@@ -6,32 +6,32 @@ import { ByteAccesses } from './byte-accesses.ts'
 import { type Crossing, FastPath } from './fast-path.ts'
 import { Redactor } from './redactor.ts'
 
-/** What an access log is made of. */
+/** What an access log needs. */
 export interface AccessLogOptions {
   readonly redisClusterId: string
   readonly serviceId: string
   readonly maxKeys: number
   readonly redactKey: ((key: string) => string) | undefined
-  /** The seed of the keys' hashes, which nobody outside knows. */
+  /** The secret seed of the keys' hashes. */
   readonly seed: number
-  /** One key grows fast: a report is wanted at once. */
+  /** One key is growing fast: a report is wanted at once. */
   readonly onBurst: () => void
 }
 
 /** Gets the counts of an interval, key by key, each under its outside name. */
 export interface AccessVisitor {
   byName(key: string, count: number, writes: number, bytes: number): void
-  /** As `byName`; the key stands in `bytes` from `start` to `end`. */
+  /** Like `byName`, for the key in `bytes` from `start` to `end`. */
   byBytes(bytes: Uint8Array, start: number, end: number, count: number, writes: number, byteCount: number): void
   /** Reads of some keys, as entries of a report in `bytes` from `start` to `end`; only where `takesPieces`. */
   byPiece(bytes: Uint8Array, start: number, end: number, keys: number): void
-  /** True where keys need not be handed over one by one, nor cold ones before the next interval ends. */
+  /** True if keys need not be passed one by one, nor cold ones before the next interval ends. */
   readonly takesPieces: boolean
   /** A key was pushed over a rule's threshold by this process alone. */
   onCrossing(name: string, outside: string, crossing: Crossing): void
 }
 
-/** What was counted in an interval, all keys together. */
+/** The counts of an interval, for all keys together. */
 export interface DrainedTotals {
   readonly count: number
   readonly writes: number
@@ -41,9 +41,9 @@ const nothing: readonly string[] = []
 const asItIs = (name: string) => name
 
 /**
- * The accesses of one Redis in the interval that runs. A client counts keys by name, for a string is what it is given; a
- * proxy counts them by their bytes. Rules are evaluated on what was counted, and keys get the names that they have
- * outside this process.
+ * The accesses of one Redis in the current interval. A client counts keys by name because it is given strings; a proxy
+ * counts them by their bytes. Evaluates the rules on these counts and translates keys to their names outside this
+ * process.
  */
 export class AccessLog {
   readonly #counter: AccessCounter
@@ -67,7 +67,7 @@ export class AccessLog {
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)
   }
 
-  /** Accesses of the interval that runs. */
+  /** Accesses of the current interval. */
   get countSoFar(): number {
     return this.#names.count + (this.#byBytes?.count ?? 0)
   }
@@ -78,7 +78,7 @@ export class AccessLog {
     return this.#byBytes
   }
 
-  /** The names of keys that got an outside name since the last call: the table may have that. */
+  /** Keys that got an outside name since the last call: the table may contain it. */
   takeNews(): readonly string[] {
     return this.#redactor?.takeNews() ?? nothing
   }
@@ -98,7 +98,7 @@ export class AccessLog {
     return this.hasher.hash(key, 0, key.length)
   }
 
-  /** Looks up what was noted since the last time. */
+  /** Counts what was noted since the last call. */
   flush(): void {
     this.#names.flush()
     this.#byBytes?.flush()
@@ -108,7 +108,7 @@ export class AccessLog {
     this.#fastPath.setRules(rules)
   }
 
-  /** True where keys have other names outside this process. */
+  /** True if keys have other names outside this process. */
   get isRedacting(): boolean {
     return this.#redactor !== undefined
   }
@@ -130,7 +130,7 @@ export class AccessLog {
     let writes = 0
     this.#names.flush()
     const names = this.#counter.swap()
-    // Undefined only while an interval before is half read, which none ever is here.
+    // Undefined only while an earlier interval is half read, which never happens here.
     if (names !== undefined) {
       const outside = redactor === undefined ? asItIs : (name: string) => redactor.outside(name)
       while (names.take(4096, (name, ...counts) => this.#visit(visitor, name, outside(name), now, ...counts)));

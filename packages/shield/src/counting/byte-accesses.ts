@@ -3,20 +3,19 @@ import type { BurstWatch } from './access-buffer.ts'
 
 /** Accesses that are counted together, if there are as many: the memory of more would leave the processor's cache. */
 const capacity = 512
-/** They are counted after this many at least, however near a crossing is. */
+/** Counted after no fewer than this many, however near a crossing is. */
 const smallest = 8
 
 /**
- * Accesses counted by the bytes of their keys, where they stand in what came off the wire: no string is made. Nearly all
- * are counted in a `KeyTally`; what has no place there, in a `ByteAccessCounter`, exactly too, and so is everything where
- * the runtime has no WebAssembly: that costs some 100 ns an access.
+ * Counts accesses by the bytes of their keys, in place in the received chunk: no string is made. Nearly all are counted
+ * in a `KeyTally`; what does not fit there goes to a `ByteAccessCounter`, which is exact too. Without WebAssembly
+ * everything goes there, at about 100 ns per access.
  *
- * Accesses are noted, and looked up together, so that the processor waits for the memory of all of them at once and not for
- * each. `settle` ends each piece of bytes: its keys wait for those of the next ones, as long as none is about to cross a
- * threshold.
+ * Accesses are noted and looked up in groups, so that the processor waits for the memory of all of them at once.
+ * `settle` ends each chunk: its keys wait for those of later chunks unless one is about to cross a threshold.
  *
- * While keys are hot, one hash serves the counter and the table of hot keys: `take` a key, look with the hash at what it
- * is, and `noteTaken` it.
+ * While keys are hot, one hash serves both the counter and the table of hot keys: `take` a key, look it up by the hash,
+ * then `noteTaken`.
  */
 export class ByteAccesses {
   readonly #hasher: KeyHasher
@@ -27,7 +26,7 @@ export class ByteAccesses {
   readonly #onBurst: () => void
   #rest: ByteAccessCounter | undefined
   #counted = 0
-  /** Where a key is about to cross, it must not wait for others. */
+  /** A key that is about to cross must not wait for others. */
   #limit = capacity
 
   constructor(maxKeys: number, hasher: KeyHasher, bursts: BurstWatch, onBurst: () => void) {
@@ -39,28 +38,28 @@ export class ByteAccesses {
     this.#onBurst = onBurst
   }
 
-  /** Accesses that no `drain` has handed over. */
+  /** Accesses not yet handed over by `drain`. */
   get count(): number {
     return this.#counted + (this.#batch?.size ?? 0) + (this.#tally?.heldCount ?? 0)
   }
 
-  /** Notes one access of a key, with the bytes that it writes, or -1 for a read. */
+  /** Notes one access of a key; `-1` for a read, otherwise the bytes written. */
   note(bytes: Uint8Array, start: number, end: number, written: number): void {
     if (this.#batch?.note(bytes, start, end, written) !== true) this.#noteElsewhere(bytes, start, end, written)
   }
 
-  /** Makes a key the one at hand; gives its hash. */
+  /** Makes a key the current one; returns its hash. */
   take(bytes: Uint8Array, start: number, end: number): number {
     return this.#hasher.hash(bytes, start, end)
   }
 
-  /** As `note`, for the key at hand. */
+  /** Like `note`, for the current key. */
   noteTaken(bytes: Uint8Array, start: number, end: number, written: number, hash: number): void {
     if (this.#batch?.note(bytes, start, end, written) === true) this.#batch.setHashes(hash, this.#hasher.check)
     else this.#noteElsewhere(bytes, start, end, written)
   }
 
-  /** The bytes at hand are about to be another's. */
+  /** The current bytes are about to be overwritten. */
   settle(): void {
     const batch = this.#batch
     if (batch === undefined) return
@@ -92,7 +91,10 @@ export class ByteAccesses {
     this.#add(key, 0, key.length, count, -1)
   }
 
-  /** Ends the interval. Keys that were read fewer than `below` times may go in pieces, and not before the next one ends. */
+  /**
+   * Ends the interval. Keys read fewer than `below` times may be passed in pieces, at the latest when the next one
+   * ends.
+   */
   drain(visitor: TallyVisitor, below: number): void {
     this.flush()
     this.#tally?.drain(visitor, below)
@@ -104,7 +106,7 @@ export class ByteAccesses {
     while (rest.take(4096, onKey));
   }
 
-  /** A new interval begins. */
+  /** Starts a new interval. */
   restart(): void {
     this.#counted = 0
     this.#setLimit()
@@ -120,7 +122,7 @@ export class ByteAccesses {
     if (batch?.note(bytes, start, end, written) === true) return
     this.flush()
     batch?.begin(bytes, start)
-    // What it does not take now is larger than its room.
+    // What it does not take now is larger than the room it has.
     if (batch?.note(bytes, start, end, written) !== true) this.#add(bytes, start, end, 1, written)
   }
 

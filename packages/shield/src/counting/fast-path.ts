@@ -16,7 +16,7 @@ interface CompiledRule {
 
 /** The counts of one candidate, interval by interval. */
 interface Candidate {
-  /** The hash of the key's bytes, where it was counted by them. */
+  /** The hash of the key's bytes, if it was counted by them. */
   readonly hash: number | undefined
   /** Accesses left until it crosses; infinite if it has, or cannot in the next interval. */
   left: number
@@ -24,15 +24,16 @@ interface Candidate {
 }
 
 /**
- * The rules of the table, evaluated in the process that counts, so that a key which one process alone makes hot is
- * handled there without the way to the hub and back.
+ * Evaluates the table's rules in the process that counts, so that a key made hot by one process alone is handled there
+ * without a round trip to the hub.
  *
- * Only candidates have a window: a key enters when one interval alone has a twentieth of some threshold. What it had
- * before that is not in the window, so a crossing is seen at most a little late here and never wrongly; the hub, which
+ * Only candidates have a window: a key becomes one when it reaches a twentieth of some threshold within one interval.
+ * Earlier accesses are not in the window, so a crossing may be seen slightly late but never wrongly; the hub, which
  * sees everything, decides anyway. At most `maxCandidates` are watched; further ones wait for the hub.
  *
- * A crossing is looked for when an interval ends, and an interval ends early (`isBurst`) when a key grows fast or when a
- * candidate has had the accesses that it lacked: so that a key which creeps over its threshold does not wait either.
+ * Crossings are checked when an interval ends. An interval ends early (`isBurst`) when a key is growing fast or a
+ * candidate has received the accesses that it lacked, so that a key which creeps over its threshold does not wait
+ * either.
  */
 export class FastPath implements BurstWatch {
   readonly #serviceId: string
@@ -42,7 +43,7 @@ export class FastPath implements BurstWatch {
   readonly #byHash = new Map<number, Candidate>()
   #rules: readonly CompiledRule[] = []
   #candidateCount = Number.POSITIVE_INFINITY
-  /** A key with this many accesses in one interval grows fast. */
+  /** A key with this many accesses in one interval is growing fast. */
   #fastCount = Number.POSITIVE_INFINITY
   /** The fewest accesses that any candidate lacks. */
   #fewestLeft = Number.POSITIVE_INFINITY
@@ -85,12 +86,12 @@ export class FastPath implements BurstWatch {
     this.#byHash.clear()
   }
 
-  /** A key with fewer accesses in an interval than this, and that is none already, is no candidate. */
+  /** A key with fewer accesses in an interval is not a candidate, unless it already is one. */
   get candidateCount(): number {
     return this.#candidateCount
   }
 
-  /** True where `observe` may have a use for a key; nearly every key of an interval ends here, before it has a name. */
+  /** True if `observe` may need the key; nearly every key of an interval ends here, before it gets a name. */
   concerns(count: number, hash: number): boolean {
     return count >= this.#candidateCount || this.isCandidate(hash)
   }
@@ -100,7 +101,7 @@ export class FastPath implements BurstWatch {
     return this.#byHash.size > 0 && this.#byHash.has(hash)
   }
 
-  /** Takes a key's counts of the interval that ends now; the crossing, where it is over a threshold by itself. */
+  /** Takes a key's counts of the interval that is ending; returns the crossing if it exceeds a threshold by itself. */
   observe(key: string, count: number, writes: number, now: number, hash?: number): Crossing | undefined {
     // Nearly every key of an interval ends here.
     if (count < this.#candidateCount && this.#candidates.size === 0) return undefined
@@ -126,7 +127,7 @@ export class FastPath implements BurstWatch {
         continue
       }
       this.#candidates.delete(key)
-      // Another candidate of the same hash is named again when it crosses the share of a candidate again.
+      // Another candidate with the same hash is added back when it reaches a candidate's share again.
       if (hash !== undefined) this.#byHash.delete(hash)
     }
   }
@@ -144,7 +145,7 @@ export class FastPath implements BurstWatch {
     // Levels rise; the highest that is reached counts.
     const level = levels.findLast(({ enter, measure }) => enter !== undefined && heats[measure ?? 'accesses'] >= enter)
     const strategy = level?.strategies.find((template) => template.strategy === 'LocalCache')
-    // Whatever the level measures, it takes as many accesses at least.
+    // Whatever the level measures, it needs at least as many accesses.
     const left = Math.max(1, Math.ceil(levels[0]!.enter - heats[levels[0]!.measure]))
     if (level === undefined && left <= 2 * intervals.at(-1)!.count) candidate.left = left
     if (level === undefined || strategy === undefined) return undefined

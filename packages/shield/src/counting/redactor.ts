@@ -18,7 +18,7 @@ export class Redactor {
     this.#maxNames = maxNames
   }
 
-  /** The name outside of a key's name inside. */
+  /** A key's outside name for its inside name. */
   outside(name: string): string {
     const known = this.#outside.get(name)
     if (known !== undefined) return known
@@ -36,14 +36,14 @@ export class Redactor {
     return redacted
   }
 
-  /** The names inside that were seen for the first time since the last call. */
+  /** Inside names seen for the first time since the last call. */
   takeNews(): readonly string[] {
     const news = this.#news
     if (news.length > 0) this.#news = []
     return news
   }
 
-  /** The names inside of a name outside, as far as they are remembered. */
+  /** The inside names of an outside name, as far as they are remembered. */
   inside(redacted: string): Iterable<string> {
     const names = this.#inside.get(redacted)
     const older = this.#olderInside.get(redacted)

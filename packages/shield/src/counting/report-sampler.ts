@@ -3,9 +3,9 @@ import { hotSamplingFactor, ThresholdSampler } from '@firebreak/core/heat'
 import type { Rule } from '@firebreak/core/rules'
 
 /**
- * Decides which counts of an interval are sent, as core's threshold sampling has it, with the factor that the hub asks for
- * and a larger one for keys that the table holds: such a key needs no crossing any more, only to be seen to stay, and there
- * is room for more noise between its enter level and its exit level.
+ * Decides which counts of an interval are sent, using core's threshold sampling with the factor that the hub asks for.
+ * Keys in the table use a larger factor: they need not be seen crossing, only staying, and the gap between enter and
+ * exit level tolerates more noise.
  */
 export class ReportSampler {
   readonly #sampler: ThresholdSampler

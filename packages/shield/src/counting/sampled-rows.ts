@@ -4,8 +4,8 @@ import type { AccessVisitor } from './access-log.ts'
 import type { ReportSampler } from './report-sampler.ts'
 
 /**
- * Takes an interval's counts into a section of a report, those that the sampler sends. `entryOf` is asked what the table
- * has of a key; undefined where it has nothing of any.
+ * Adds the counts that the sampler sends to a section of a report. `entryOf` looks up a key in the table; undefined if
+ * the table has no keys.
  */
 export function sampledRows(
   section: SectionWriter,

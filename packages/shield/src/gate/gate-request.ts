@@ -10,19 +10,19 @@ import type { KeyLimitedError } from '../errors.ts'
 export type LimitTurn = 'paid' | KeyLimitedError
 
 /**
- * Gets the reply of a load; undefined where the command has to go to Redis after all: then `answered` is to be called once it
- * is answered or lost, before the application learns of the answer.
+ * Gets the reply of a load; undefined if the command must go to Redis after all: then call `answered` once it is
+ * answered or lost, before the application learns of the answer.
  */
 export type LoadedReader = (reply: CachedReply | undefined, answered: () => void) => void
 
 /**
- * A command as an adapter decoded it. Adapters use one object for all commands, so nothing of it may be kept beyond the
- * call that it was given to.
+ * A command as an adapter decoded it. Adapters use one object for all commands, so nothing of it may be kept after the
+ * call.
  */
 export interface GateRequest {
   readonly row: CommandRow
   readonly args: CommandArgs
-  /** The key at an argument, if it is hot; counts the access, unless the request was held and has returned. */
+  /** The key at an argument, if it is hot; counts the access unless the request comes back from being held. */
   visit(index: number, isWrite: boolean): HotKey | undefined
   /** The text of an argument. */
   textAt(index: number): string
@@ -32,9 +32,9 @@ export interface GateRequest {
   partOf(command: CounterCommand): CombinePart
   /** The command as a read that can be sent later. */
   readOf(hot: HotKey, keyIndex: number): ReadCommand
-  /** Makes what gets the reply of a load. */
+  /** Makes the receiver of a load's reply. */
   whenLoaded(): LoadedReader
-  /** False where only Redis may answer it. */
+  /** False if only Redis may answer it. */
   readonly isAnswerable: boolean
   /** True if the client library sends it to open the connection, as its configured user. */
   readonly isHandshake: boolean
@@ -42,6 +42,6 @@ export interface GateRequest {
   readonly canWait: boolean
   /** Aborted when nobody is waiting for the answer any more. */
   readonly signal: AbortSignal | undefined
-  /** Set if the request was held and has returned. */
+  /** Set if the request comes back from being held. */
   readonly turn: LimitTurn | undefined
 }

@@ -76,7 +76,7 @@ export class Gate {
     this.#trouble.note('hook', 'a command could not be judged; it was sent to Redis unchanged', error)
     if (isRead) return pass
     let end: End | undefined
-    // Where even that fails, nothing is served any more.
+    // If even that fails, nothing is served any more.
     this.#trouble.attempt(() => {
       end = this.beginFlush()
     })
@@ -167,11 +167,11 @@ export class Gate {
     if (reply !== undefined) return { kind: 'answer', reply, isStale: false }
     if (!request.canWait) return this.#bypass(hot, read)
     const reader = request.whenLoaded()
-    // One that is given back goes around memory as much as one that never waited.
+    // A read that a load gives back bypasses memory like one that never waited.
     const answered = this.#trouble.guarded(() => this.#around.answered(hot, undefined))
     const isLoading = open.load(
       (handler) => hot.load(read, now, handler),
-      // Where the reply cannot be given, Redis is asked.
+      // If the reply cannot be given, Redis is asked.
       (reply) => {
         this.#trouble.attempt(
           () => reader(reply, answered),
@@ -183,8 +183,8 @@ export class Gate {
   }
 
   /**
-   * The read bypasses memory, and may see something newer than what is kept, which a push outdates only later and, if
-   * tracking is refused, nothing does: what was read before its answer is not served after it. With `wanted` the next
+   * The read bypasses memory, and may see something newer than what is kept, which a push outdates only later, or
+   * nothing does if tracking is refused: what was read before its answer is not served after it. With `wanted` the next
    * read finds the reply here.
    */
   #bypass(hot: HotKey, wanted?: ReadCommand): Verdict {
@@ -213,7 +213,7 @@ export class Gate {
     const written = open.isUnsettled || reachesFurther.has(request.row.name) ? this.#keys.everywhere(named) : named
     const settle = open.isUnsettled ? open.beginUnsettled() : undefined
     for (const hot of written) {
-      // The effect of a separate increment is no surprise to the combined ones.
+      // The combined increments already account for a separate one.
       if (hot.isCombined && counterOf(request) === undefined) hot.epoch++
       hot.beginWrite()
     }
@@ -316,7 +316,7 @@ export class Gate {
   }
 }
 
-/** True if a command can change nothing. */
+/** True if a command cannot change anything. */
 export function isRead(row: CommandRow | undefined): boolean {
   return row?.access === 'read' && row.keys.length > 0
 }
@@ -331,8 +331,8 @@ const defaultUser = 'default'
 const reachesFurther: ReadonlySet<string> = new Set(['MOVE', 'COPY'])
 
 /**
- * Whether what a transaction had queued happened, by the reply to EXEC or DISCARD; undefined if some of it failed, as
- * nothing says what.
+ * Whether a transaction's queued commands took effect, by the reply to EXEC or DISCARD; undefined if some failed, since
+ * it is not known which.
  */
 function didHappen(reply: unknown): boolean | undefined {
   if (!Array.isArray(reply)) return false

@@ -22,7 +22,8 @@ export class HotNames implements NameLookup {
   readonly #names = new Map<string, HotName>()
   // A small map is in the processor's caches anyway.
   #filter: NameFilter | undefined
-  // A cold access looks twice, in the called method and on the send path; and often one key is asked for again and again.
+  // A cold access looks twice, in the called method and on the send path, and the same key is often requested
+  // repeatedly.
   #asked: string | undefined
   #answer: HotName | undefined
   readonly #hashOf: (bytes: Uint8Array) => number

@@ -8,7 +8,7 @@
 export class NameFilter {
   readonly #counts = new Uint8Array(placeCount)
 
-  /** False where the name was surely not added. */
+  /** False if the name was certainly not added. */
   mayHave(name: string): boolean {
     return this.#counts[placeOf(name)] !== 0
   }

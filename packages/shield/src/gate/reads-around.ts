@@ -16,7 +16,7 @@ export class ReadsAround {
     this.#timers = timers
   }
 
-  /** A read was answered, and the application is about to learn of it; `wanted` should be found in memory next time. */
+  /** A read was answered, and the application is about to learn of it; `wanted` should be in memory next time. */
   answered(hot: HotKey, wanted: ReadCommand | undefined): void {
     hot.overtaken()
     if (wanted === undefined) return

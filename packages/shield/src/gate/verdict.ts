@@ -12,10 +12,10 @@ import type { KeyLimitedError } from '../errors.ts'
  * | `answer`  | answers it with this reply                                                                        |
  * | `loading` | waits: the handler that the request gave (`whenLoaded`) gets the reply                             |
  * | `combined` | waits: the part that the request gave (`partOf`) gets the reply, or is sent by itself               |
- * | `hold`    | waits for the promise and asks again, with what became of it as the request's `turn`               |
+ * | `hold`    | waits for the promise and asks again, with its outcome as the request's `turn`                     |
  * | `refuse`  | answers it with this error                                                                        |
  * | `guarded` | sends it, and calls `end` once it is answered or lost, before the application learns of the answer |
- * | `rewrite` | sends it, and takes the names that are ours out of the reply                                      |
+ * | `rewrite` | sends it, and removes our own names from the reply                                                |
  */
 export type Verdict =
   | { readonly kind: 'pass' }
@@ -32,7 +32,9 @@ export type Verdict =
   | { readonly kind: 'guarded'; readonly end: End }
   | { readonly kind: 'rewrite'; readonly isOurs: IsOurs }
 
-/** Called with the answer of what was guarded, or with the error that it failed with; with nothing if it was lost. */
+/**
+ * Called with the answer to the guarded command, or the error that it failed with; without arguments if it was lost.
+ */
 export type End = (reply?: unknown) => void
 
 export const pass: Verdict = { kind: 'pass' }

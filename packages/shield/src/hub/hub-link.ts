@@ -48,11 +48,11 @@ export interface HubLinkOptions {
 const firstRetryMs = 50
 const lastRetryMs = 750
 /**
- * A hub that was cut off from its store is not moved to again for so long, twice as long each time that it still is: whoever stays
- * with another that is cut off too finds it well again after as long as it was away at most …
+ * A hub that was cut off from its store is avoided for this long, and twice as long each time it still is: a process
+ * that stays with another hub that is cut off finds the first one again after at most the time it was cut off …
  */
 const aloneMs = 3000
-/** … up to this: in a fleet that is cut off as a whole each move brings the table of a hub that sees something else. */
+/** … up to this: if every hub is cut off, each move brings the table of a hub with a different view. */
 const maxAloneMs = 600_000
 const maxBufferedBytes = 4 << 20
 
@@ -77,7 +77,10 @@ export class HubLink {
   #heardAt: number
   #silenceMs = 5000
   #reportSequence = 0
-  /** Hubs that are not known to be well: when last found cut off or tried, and how many times in a row (no channel: only tried yet). */
+  /**
+   * Hubs not known to be healthy: when each was last found cut off or tried, and how many times in a row (no channel:
+   * only tried so far).
+   */
   readonly #alone = new Map<number, { at: number; times: number; channel: HubChannel | undefined }>()
 
   constructor(options: HubLinkOptions) {
@@ -108,14 +111,14 @@ export class HubLink {
     this.#watchdog = this.#options.timers.setInterval(() => this.#watch(), 500)
   }
 
-  /** The hub announced its heartbeat interval: three missed ones mean that it is lost. */
+  /** The hub announced its heartbeat interval: after three missed heartbeats the connection counts as lost. */
   expectHeartbeat(everyMs: number): void {
     this.#silenceMs = Math.max(1000, everyMs * 3)
   }
 
   /**
    * The hub is cut off from the shared store: moves to one that is not known to be. If all are, the link stays where it
-   * is; they are tried again after a while.
+   * is and tries them again after a while.
    */
   preferAnother(): void {
     const now = this.#options.clock.now()
@@ -131,7 +134,7 @@ export class HubLink {
     const steps = Array.from({ length: count - 1 }, (_, step) => step + 1)
     const step = steps.find((ahead) => isWorth((this.#hubIndex + ahead) % count))
     if (step === undefined) return
-    // Counted when it is tried, for a hub that is down never says that it is cut off; `isWell` forgets it.
+    // Counted when it is tried, because a hub that is down never reports being cut off; `isWell` resets it.
     const next = (this.#hubIndex + step) % count
     this.#alone.set(next, { at: now, times: (this.#alone.get(next)?.times ?? 0) + 1, channel: undefined })
     // `#ended` moves on to the next by itself.
@@ -153,7 +156,7 @@ export class HubLink {
 
   /** Sends queued reports as far as the connection takes them. */
   flush(): void {
-    // While the stream is down, reports go the way of everything else.
+    // While the stream is down, reports go over the hub connection.
     if (this.#stream?.isOpen) {
       this.#stream.send(this.queue, () => ++this.#reportSequence)
       return

@@ -1,7 +1,7 @@
 /** One report in transit over a stream. */
 export interface StreamedReport {
   readonly frame: Uint8Array
-  /** The same each time that this report is sent. */
+  /** The same on every attempt to send this report. */
   readonly id: string
   /** A stream that preserves order does so per instance. */
   readonly instanceId: string
@@ -10,7 +10,7 @@ export interface StreamedReport {
 
 /** A third party that carries reports from sensors to hubs: NATS, Kafka. */
 export interface ReportStream {
-  /** As users know it. */
+  /** The name that users know. */
   readonly name: string
   /** Identifies its problems among a shield's warnings. */
   readonly troubleId: string

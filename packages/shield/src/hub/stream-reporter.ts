@@ -19,7 +19,7 @@ export interface StreamReporterOptions {
 const maxUnconfirmed = 32
 /** A stream that has not confirmed by then may be frozen: reports go another way until it confirms one. */
 const stallMs = 400
-/** How often one report is sent before it is dropped. */
+/** How many times one report is sent before it is dropped. */
 const maxAttempts = 5
 const retryMs = 1000
 

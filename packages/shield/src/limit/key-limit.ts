@@ -93,7 +93,7 @@ export class KeyLimit {
     return this.#refusal(answer.retryAfterMs)
   }
 
-  /** Identifies what is counted together with an access. */
+  /** Identifies the counter that an access belongs to. */
   #idOf(caller: (() => string) | undefined): string {
     const { key, serviceId, strategy } = this.#options
     switch (strategy.scope) {

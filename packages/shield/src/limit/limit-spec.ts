@@ -32,7 +32,7 @@ export function limitSpecOf(strategy: RateLimitStrategy, processes = 1): LimitSp
     case 'leakyBucket':
       return leakyBucket({ capacity, leak: limit, perMs: windowMs })
     case 'leakyQueue':
-      // In whole milliseconds, rounded towards slower.
+      // In whole milliseconds, rounded up to the slower rate.
       return leakyQueue({ intervalMs: Math.ceil(windowMs / limit), queue: capacity })
     case 'gcra':
       return gcra({ capacity, rate: limit, perMs: windowMs })

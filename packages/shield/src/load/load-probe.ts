@@ -19,7 +19,7 @@ const maxNodes = 1000
 const leastEveryMs = 200
 const secondLookMs = 250
 
-/** Measures the load of Redis nodes as long as a hub asks for it; it asks one or two of all processes. */
+/** Measures the load of Redis nodes while a hub asks for it; hubs ask only one or two processes. */
 export class LoadProbe {
   readonly #options: LoadProbeOptions
   readonly #samplers = new Map<string, NodeSampler>()
@@ -81,7 +81,7 @@ export class LoadProbe {
     }
     const nodes = (await Promise.all(samples)).flat()
     if (nodes.length > 0) this.#options.send(nodes)
-    // Counters say nothing before the second reading, so that one follows soon.
+    // Counters only mean something after a second reading, so that one follows soon.
     else if (samples.length > 0) this.#sampledAt = Math.min(this.#sampledAt, this.#now() - this.#everyMs + secondLookMs)
   }
 

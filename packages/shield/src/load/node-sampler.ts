@@ -11,7 +11,7 @@ interface NodeCounts {
   readonly cpuMs: number | undefined
 }
 
-/** What one node did since it was last asked. */
+/** What one node did since the last reading. */
 export type NodeSample = Omit<NodeLoad, 'redisClusterId' | 'node' | 'slots'>
 
 const timeoutMs = 2000
@@ -19,7 +19,7 @@ const leastTripMs = 0.02
 const questions = [encodeCommand(['PING']), encodeCommand(['INFO', 'cpu']), encodeCommand(['INFO', 'stats'])]
 const encoder = Buffer.concat(questions)
 
-/** Asks one node for its counters, over a separate connection that lives as long as it is asked. */
+/** Asks one node for its counters, over a separate connection that stays open while it is being measured. */
 export class NodeSampler {
   readonly #node: string
   readonly #upstream: Upstream
@@ -44,7 +44,7 @@ export class NodeSampler {
     try {
       return await this.#sample()
     } catch {
-      // A node that is down has no load; whoever uses it will notice.
+      // A node that is down has no load; its users will notice anyway.
       this.#drop()
       return undefined
     } finally {

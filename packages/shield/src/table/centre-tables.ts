@@ -68,7 +68,7 @@ export class CentreTables {
     return this.#isInCharge
   }
 
-  /** Applies the table when no hub is heard. */
+  /** Applies the table while no hub is heard. */
   tick(): void {
     const { link, options } = this.#means
     const { clock, wallClock } = options.runtime
@@ -92,7 +92,7 @@ export class CentreTables {
     if (read === undefined) {
       trouble.note(
         'tables-broken',
-        `what ${this.#centre.name} has for ${options.serviceId} is not a table; ignoring it`,
+        `the document in ${this.#centre.name} for ${options.serviceId} is not a table; ignoring it`,
       )
       return
     }

@@ -4,7 +4,7 @@ import type { Trouble } from '../trouble/trouble.ts'
 import type { EntryPool } from './entry-pool.ts'
 import { allAtOnce, entriesPerStep, type Steps } from './turn-queue.ts'
 
-/** A snapshot from a hub or a file, without what this version does not know. */
+/** A snapshot from a hub or a file, without entries that this version does not know. */
 export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble, pool: EntryPool): TableSnapshot {
   return allAtOnce(snapshotSteps(snapshot, trouble, pool))
 }

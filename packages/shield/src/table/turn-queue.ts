@@ -1,12 +1,12 @@
 import type { Timers } from '@firebreak/core'
 
-/** Work in steps: what follows a `yield` is done in a later turn. */
+/** Work in steps: the code after a `yield` runs in a later turn. */
 export type Steps<Result = void> = Generator<undefined, Result>
 
 /** Entries of a table that one step handles. */
 export const entriesPerStep = 512
 
-/** Does all steps at once. */
+/** Runs all steps at once. */
 export function allAtOnce<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const { done, value } = steps.next()
@@ -22,7 +22,7 @@ export class TurnQueue {
   readonly #timers: Timers
   readonly #waiting: (() => void)[] = []
   #isTurnTaken = false
-  /** What is left of the piece that has begun. */
+  /** The rest of the current piece. */
   #steps: Steps | undefined
 
   constructor(timers: Timers) {
@@ -44,7 +44,7 @@ export class TurnQueue {
     this.add(() => this.#go(begin()))
   }
 
-  /** Discards what is waiting; what has begun is finished. */
+  /** Discards what is waiting; the current piece is finished. */
   clear(): void {
     this.#waiting.length = 0
   }
@@ -74,7 +74,7 @@ export class TurnQueue {
   }
 
   #go(steps: Steps): void {
-    // One that fails is over.
+    // A piece that fails is dropped.
     this.#steps = undefined
     if (steps.next().done !== true) this.#steps = steps
   }

@@ -54,7 +54,7 @@ export class Trouble {
     this.note('internal', `internal error in Firebreak (${message}); Redis calls pass through. Please report it`, error)
   }
 
-  /** Runs what is ours; where it throws, `otherwise` is done, which must leave no call waiting. */
+  /** Runs our own code; if it throws, runs `otherwise`, which must leave no call waiting. */
   attempt(run: () => void, otherwise?: (error: unknown) => void): void {
     try {
       run()
@@ -64,7 +64,7 @@ export class Trouble {
     }
   }
 
-  /** The same function, whose errors end here. */
+  /** The same function, with its errors caught here. */
   guarded<Arguments extends unknown[]>(run: (...given: Arguments) => void): (...given: Arguments) => void {
     return (...given) => {
       try {
@@ -81,7 +81,7 @@ export class Trouble {
   }
 }
 
-/** What happens to a warning that nobody handles. */
+/** The default for warnings that nobody handles. */
 export function emitProcessWarning({ kind, message }: Warning): void {
   process.emitWarning(plainLines(message), { type: 'FirebreakWarning', code: kind })
 }

@@ -121,11 +121,11 @@ test('a connection whose tries are used up is given up where that was chosen, an
   expect(watcher.detail).toContain('given up until this process is restarted after 4 failures in a row')
 })
 
-test('one that only alarms is tried on at the longest pause, and heals', () => {
+test('one that only alarms keeps retrying at the longest pause, and recovers', () => {
   const { watcher, pipe, clock, say } = setUp({ retry: { tries: 3 } })
   keepEnding(pipe, clock)
   expect(pipe.opened).toBe(51)
-  expect(watcher.detail).toContain('tried on after 50 failures in a row')
+  expect(watcher.detail).toContain('still retrying after 50 failures in a row')
   say('%0\r\n+OK\r\n')
   expect([watcher.state, watcher.canRead, watcher.isExpired]).toEqual(['live', true, false])
 })

@@ -8,8 +8,8 @@ import { endlessLease, type Lease } from './lease.ts'
 import type { Upstream } from './upstream.ts'
 
 /**
- * `live`: tracked; `fallback`: tracking was refused, values live for `fallbackTtlMs`; `refused`: the server does not
- * let us in; `down`: the connection was lost. In the last two nothing can be read.
+ * `live`: tracked; `fallback`: tracking was refused, values live for `fallbackTtlMs`; `refused`: the server refuses our
+ * login; `down`: the connection was lost. In the last two nothing can be read.
  */
 export type WatcherState = 'connecting' | 'live' | 'fallback' | 'refused' | 'down'
 
@@ -30,7 +30,7 @@ export interface TrackingWatcherOptions {
   readonly onFlush: (cause: string) => void
 }
 
-/** Receives a key's reading, synchronously from the parser; undefined if it could not be read. */
+/** Receives a key's reply, synchronously from the parser; undefined if it could not be read. */
 export type ReadingHandler = (reading: KeyReading | undefined, sentAt: number) => void
 
 interface Read {
@@ -47,7 +47,7 @@ interface Selection {
 const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
 /** Minimum time limit for a step of the greeting, so that recovery takes less than a second. */
 const shortestStepMs = 400
-/** Minimum pause before asking again a server that does not let us in. */
+/** Minimum pause before retrying a server that refuses our login. */
 const refusedRetryMs = 1000
 const movedPattern = /^-(MOVED|ASK|CLUSTERDOWN|TRYAGAIN)/
 
@@ -73,10 +73,7 @@ export class TrackingWatcher {
   #reads = new Set<Read>()
   #ticks: TimerHandle | undefined
   #pings = 0
-  /**
-   * When the lease was last found to be held, or first needed, and how many consecutive connections ended because it
-   * was not.
-   */
+  /** When the lease was last held, or first needed, and how many connections in a row ended because it was not. */
   #heldAt = 0
   #lapses = 0
   readonly #retry: Retry
@@ -274,7 +271,7 @@ export class TrackingWatcher {
     if (!this.#isGreeted || (this.#isIdle && this.#reads.size === 0)) return
     this.#ping()
     // A connection that holds no lease may be silently dead: a new one recovers faster than TCP gives up. Over a link
-    // slower than the lease it would be no better, so unsuccessful attempts become rarer.
+    // slower than the lease a new one is no better, so failed attempts back off.
     if (this.#isIdle || now < this.#lease.aliveUntil) {
       this.#heldAt = now
       this.#lapses = 0
@@ -338,9 +335,9 @@ export class TrackingWatcher {
    * restarts.
    */
   #overdue(isGivenUp: boolean): void {
-    const what = isGivenUp ? 'given up until this process is restarted' : 'tried on'
+    const what = isGivenUp ? 'given up until this process is restarted' : 'still retrying'
     this.#detail += `; ${what} after ${this.#retry.summary}`
-    this.#options.trouble.note('watcher-lost', `the shield gets no notice of changes on ${this.node}: ${this.#detail}`)
+    this.#options.trouble.note('watcher-lost', `the shield is not notified of changes on ${this.node}: ${this.#detail}`)
   }
 
   #lost(): void {
@@ -348,7 +345,7 @@ export class TrackingWatcher {
     this.#lease.aliveUntil = Number.NEGATIVE_INFINITY
     this.#ticks?.cancel()
     for (const read of this.#reads) this.#finish(read, undefined)
-    // Whatever it throws, the connection is opened again.
+    // The connection is reopened even if this throws.
     this.#options.trouble.attempt(() => this.#options.onFlush('the watcher was lost'))
   }
 }

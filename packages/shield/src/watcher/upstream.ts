@@ -19,8 +19,8 @@ export interface Upstream {
   connect(node: string): OpenPipe
   credentials(): Credentials
   /**
-   * Set if others than the application may read what was read here: no reply is kept for longer without asking again,
-   * since the server does not report that a user's permissions have changed.
+   * Set if users other than the application's may read what was read here: no reply is kept for longer without asking
+   * again, since the server does not report that a user's permissions have changed.
    */
   readonly rightsMs?: number
   /** A node said that a slot is elsewhere: reload the slot map. */

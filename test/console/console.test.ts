@@ -381,7 +381,7 @@ test('the audit shows what people did, field by field, and takes it back', async
   await busy.api('PUT', '/v1/rules/stock', { prefix: 'stock:', threshold: 500 })
   await busy.api('PUT', '/v1/rules/stock', { prefix: 'stock:', threshold: 800 })
   await at('#/audit?what=stock')
-  const row = page.locator('tr', { hasText: 'levels.0.enter' }).first()
+  const row = page.locator('tr', { hasText: 'level 1: enter' }).first()
   await row.waitFor()
   expect(await row.innerText()).toMatch(/500[\s\S]*→[\s\S]*800/)
   await row.locator('button', { hasText: 'Revert' }).click()

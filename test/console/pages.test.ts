@@ -439,7 +439,7 @@ test('rules: JSON and form hold the same, and a roll back brings an earlier vers
   const { rule: saved } = await busy.api<{ rule: object }>('GET', '/v1/rules/json-made')
   expect(saved).toMatchObject({ priority: 3, levels: [{ enter: 90 }] })
   const versions = section('Versions')
-  await versions.locator('tr', { hasText: 'levels.0.enter' }).first().waitFor()
+  await versions.locator('tr', { hasText: 'level 1: enter' }).first().waitFor()
   await versions.locator('tr', { hasText: 'json-made' }).nth(1).locator('button', { hasText: 'Roll back' }).click()
   await page.locator('dialog button', { hasText: 'Roll back' }).click()
   await notice(/Rules are as in version/).waitFor()

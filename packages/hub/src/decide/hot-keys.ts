@@ -8,6 +8,7 @@ import type { ReportIntake } from '../collect/report-intake.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type Instance, processesIn } from '../fleet/host-register.ts'
+import { figuresIn, type OwnFigures } from '../fleet/hub-figures.ts'
 import type { BurningKey } from '../forecast/recogniser.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
@@ -37,6 +38,8 @@ export interface HotKeysOptions {
   readonly alarms: AlarmBoard
   readonly fleet: Fleet
   readonly delivery: TableDelivery
+  /** What this hub tells the others of its store of itself. */
+  readonly ownFigures: () => OwnFigures
 }
 
 /**
@@ -114,11 +117,12 @@ export class HotKeys {
   }
 
   /** The other hubs on the store, by name, with the processes that report to each. */
-  get otherHubs(): readonly { readonly hubId: string; readonly processes: number }[] {
+  get otherHubs(): readonly ({ readonly hubId: string; readonly processes: number } & OwnFigures)[] {
     return [...(this.#shared?.otherHubs ?? [])].map(([boardId, totals]) => ({
       // On the board a hub has a name of its own for each start, behind the last dot.
       hubId: boardId.slice(0, boardId.lastIndexOf('.')),
       processes: processesIn(totals),
+      ...figuresIn(totals),
     }))
   }
 

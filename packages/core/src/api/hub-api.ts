@@ -109,7 +109,7 @@ export interface KeyView {
   readonly handling?: KeyHandling | null
   /** Accesses per second over the last full second, ten and sixty seconds; absent from hubs of earlier versions. */
   readonly rates?: { readonly second: number; readonly tenSeconds: number; readonly minute: number }
-  /** Its rank by accesses in the last second, from 1, and how many places it rose in ten seconds (negative: fell). */
+  /** Its place in the list by heat, from 1, and how many places it rose in ten seconds (negative: fell). */
   readonly rank?: number
   readonly rankMove?: number
   /** Services that touch it, by name; absent from hubs of earlier versions. */

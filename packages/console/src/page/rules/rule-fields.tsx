@@ -1,16 +1,18 @@
 import { isAutoRule, type KeyPattern, type Rule } from '@firebreak/core/rules'
 import { t } from '../text/text.ts'
-import { ChoiceField, NumberField, TextField } from './fields.tsx'
+import { ChoiceField, NumberField, TextField, TimeField } from './fields.tsx'
 import { LevelFields } from './level-fields.tsx'
 import {
   patternKinds,
   patternOf,
   patternValue,
+  stepsIn,
   withField,
   withLevel,
   withNewLevel,
   withoutLevel,
   withRollout,
+  withRolloutField,
 } from './rule-draft.ts'
 
 interface RuleFieldsProps {
@@ -120,6 +122,26 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           value={rule.rollout?.percent}
           onChange={(percent) => onChange(withRollout(rule, percent))}
         />
+        {rule.rollout !== undefined && (
+          <>
+            <TextField
+              label={t('Then by itself, in % with commas')}
+              name="rolloutSteps"
+              isOptional
+              value={rule.rollout.steps?.join(', ') ?? ''}
+              onChange={(text) => onChange(withRolloutField(rule, 'steps', stepsIn(text)))}
+            />
+            <NumberField
+              label={t('Each step lasts ms')}
+              name="rolloutStepMs"
+              min={1000}
+              isOptional
+              value={rule.rollout.stepMs}
+              onChange={(value) => onChange(withRolloutField(rule, 'stepMs', value))}
+            />
+          </>
+        )}
+        <TimeField label={t('Deleted at')} name="until" value={rule.until} onChange={(value) => set('until', value)} />
         {rule.rollout?.stopped !== undefined && <p class="problem">{rule.rollout.stopped}</p>}
       </fieldset>
       {rule.levels.map((level, index) => (

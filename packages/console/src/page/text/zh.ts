@@ -894,4 +894,7 @@ export const zh: Readonly<Record<string, string>> = {
   Memory: '内存',
   'Running for': '已运行',
   refused: '被拒绝',
+  'Then by itself, in % with commas': '然后自动，以 % 计，用逗号分隔',
+  'Each step lasts ms': '每步持续 ms',
+  'Deleted at': '删除时间',
 }

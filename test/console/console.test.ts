@@ -260,12 +260,62 @@ test.each([
   expect((await audited(new RegExp(rule.id))).length).toBeGreaterThanOrEqual(2)
 })
 
-test('a pre-warm is planned before it is done, and what the hub refuses says why', async () => {
+test('two operators: what one does to a key or a rule is not undone unseen by the other, and undo brings back what was before', async () => {
+  const path = '/v1/keys/main/feed%253A103/action'
+  const action = async () => (await rulesOf()).find(({ priority }) => priority === 1_000_000)
+  const strategyNow = async () => (await action())?.levels[0]?.strategies[0]
+  const act = async (button: string) => {
+    await page.locator('.key-actions .choices button', { hasText: button }).click()
+    await page.locator('.preview button', { hasText: `${button} for 10 min` }).click()
+  }
+  await at('#/key/main/feed%253A103')
+  await act('Limit')
+  await notice('Limited to').waitFor()
+  const limited = await strategyNow()
+  await page.locator('.in-force', { hasText: 'Limited to' }).waitFor()
+  await act('Cache')
+  await notice('Cached for').locator('button', { hasText: 'Undo' }).click()
+  await notice('Undone').waitFor()
+  expect(await strategyNow()).toEqual(limited)
+  await act('Cache')
+  await notice('Cached for').waitFor()
+  // The other operator copies it.
+  await busy.api('PUT', path, { action: 'copy', forMs: 600_000 })
+  await notice('Cached for').locator('button', { hasText: 'Undo' }).click()
+  await page.locator('.notice.problem', { hasText: 'Somebody has changed it meanwhile' }).waitFor()
+  expect(await strategyNow()).toMatchObject({ strategy: 'RedundantKeys' })
+  await busy.api('DELETE', path)
+
+  // A page that was paused has the rules of then.
+  await busy.api('PUT', '/v1/rules/stock', { prefix: 'stock:', threshold: 500 })
+  await at('#/rules')
+  await page.locator('select[name=mode-stock]').waitFor()
+  await page.keyboard.press('p')
+  await page.locator('.link.paused').waitFor()
+  await busy.api('PUT', '/v1/rules/stock', { prefix: 'stock:', threshold: 700 })
+  await page.locator('select[name=mode-stock]').selectOption('off')
+  await page.locator('.notice.problem', { hasText: 'Somebody has changed it meanwhile' }).waitFor()
+  expect((await rulesOf()).find(({ id }) => id === 'stock')).toMatchObject({ mode: 'on', levels: [{ enter: 700 }] })
+  await page.keyboard.press('p')
+  await page.locator('.link.live').waitFor()
+  await page.locator('tr', { hasText: '700 accesses' }).waitFor()
+  await page.locator('select[name=mode-stock]').selectOption('off')
+  await notice('Rule stock is off now').waitFor()
+  await busy.api('PUT', '/v1/rules/stock', { prefix: 'stock:', threshold: 900, mode: 'off' })
+  await notice('Rule stock is off now').locator('button', { hasText: 'Undo' }).click()
+  await page.locator('.notice.problem', { hasText: 'Somebody has changed it meanwhile' }).waitFor()
+  expect((await rulesOf()).find(({ id }) => id === 'stock')).toMatchObject({ mode: 'off', levels: [{ enter: 900 }] })
+  await busy.api('DELETE', '/v1/rules/stock')
+})
+
+test('a pre-warm is planned before it is done and taken back, and what the hub refuses says why', async () => {
   await at('#/key/main/product%253A103')
   await page.locator('.key-actions .choices button', { hasText: 'Pre-warm' }).click()
   await page.locator('.preview-text', { hasText: 'Rule product does LocalCache' }).waitFor()
   await page.locator('.preview button', { hasText: 'Pre-warm for' }).click()
-  await notice('Pre-warmed until').waitFor()
+  await notice('Pre-warmed until').locator('button', { hasText: 'Undo' }).click()
+  await notice('Undone').waitFor()
+  expect((await audited(/^(pre-warm 1 keys|end the pre-warming of product%3A103)$/)).length).toBe(2)
   await page.locator('.key-actions .choices button', { hasText: 'Limit' }).click()
   await page.fill('input[name=limit]', '0')
   await page.locator('.preview button', { hasText: 'Limit for' }).click()

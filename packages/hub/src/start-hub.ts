@@ -216,6 +216,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
       ...prewarmRoutes({
         prewarmer,
         plan: (wish) => core.keys.planPrewarm(wish),
+        endPrewarm: (redisClusterId, key, who) => core.keys.endPrewarm(redisClusterId, key, who),
         audit: core.journal.audit.bind(core.journal),
         outside: (key) => core.outside(key),
         isRedacting: redactKey !== undefined,

@@ -58,6 +58,18 @@ test('a key that one of several hubs pre-warms is hot on all of them for the tim
   expect(cooled!.at - warmed!.at).toBeGreaterThanOrEqual(30_000)
 })
 
+test('a pre-warming that one hub began is ended at another', async () => {
+  const hubs = await open(2, rule)
+  hubs.report(1, { other: 1 })
+  await hubs.advance(200)
+  expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
+  await hubs.advance(2000)
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+  expect(hubs.cores[1]!.keys.endPrewarm('main', 'k1', 'bob')).toBe(true)
+  await hubs.advance(6000)
+  expect(hubs.strategies('k1')).toEqual([undefined, undefined])
+})
+
 test('a key that is pre-warmed over several hubs is at the first level that does something, on all of them', async () => {
   const levels = [
     { threshold: 10, strategy: 'Observe' },

@@ -267,6 +267,19 @@ export class HotKeys {
     return { warmed: keys.length - unmatched.length, unmatched }
   }
 
+  /** Ends the hold of a key that was pre-warmed: it stays hot by its own heat alone. False if it is not hot. */
+  endPrewarm(redisClusterId: string, key: string, who: string): boolean {
+    const now = this.#options.settings.runtime.clock.now()
+    const heat = this.engine.get(redisClusterId, key)
+    if (heat === undefined) return false
+    const hot = heat.tracks.filter(({ state }) => state !== undefined && state.phase !== 'warming')
+    for (const track of hot) {
+      this.decider.warm(track, `pre-warming was ended by ${who}`, now, 0)
+      this.engine.consider(heat, track, now)
+    }
+    return hot.length > 0
+  }
+
   /** The keys that are as hot now as their rule asks for: not those that are only held. */
   *burning(now: number): Generator<BurningKey> {
     const { levelNow } = this.autopilot

@@ -222,6 +222,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       'delete /v1/barred/{id}',
       'delete /v1/finders/{id}',
       'delete /v1/keys/{cluster}/{key}/action',
+      'delete /v1/keys/{cluster}/{key}/prewarm',
       'delete /v1/prewarm/{id}',
       'delete /v1/rules/{id}',
       'delete /v1/tokens/{id}',

@@ -220,6 +220,14 @@ function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Ru
             <a href={`#/rules?edit=${encodeURIComponent(detail.ruleId)}`}>{detail.ruleId}</a>
           )}
         </dd>
+        <dt>{t('Commands')}</dt>
+        <dd>
+          {t('{reads} read, {writes} write; sensors count both, not which commands they were.', {
+            reads: rate(Math.max(0, detail.ratePerSecond - detail.writesPerSecond)),
+            writes: rate(detail.writesPerSecond),
+          })}{' '}
+          <code>{'firebreak find hot --monitor'}</code>
+        </dd>
         <dt>{t('Strategy')}</dt>
         <dd>{strategyText(detail.strategy)}</dd>
         <dt>{t('Effect')}</dt>

@@ -842,8 +842,6 @@ export const zh: Readonly<Record<string, string>> = {
   '{name}, {from} – {to}': '{name}，{from} – {to}',
   '{now} hot at the end, {peak} at most': '末尾 {now} 个，最多 {peak} 个',
   '{n} % of accesses': '{n} % 的访问',
-  '{n} alarms now, {firing} of them firing; {ended} ended in the last day':
-    '现有 {n} 个告警，其中 {firing} 个正在触发；最近一天结束 {ended} 个',
   '{n} decisions beside it, {bytes}; at most {most} more a day.': '另有 {n} 条决策，{bytes}；每天最多再增 {most}。',
   '{n} events': '{n} 个事件',
   '{n} hosts': '{n} 台主机',
@@ -897,4 +895,12 @@ export const zh: Readonly<Record<string, string>> = {
   'Then by itself, in % with commas': '然后自动，以 % 计，用逗号分隔',
   'Each step lasts ms': '每步持续 ms',
   'Deleted at': '删除时间',
+  'Somebody has removed it meanwhile: nothing was changed.': '期间已有人将其删除：未作任何更改。',
+  'Somebody has changed it meanwhile: nothing was changed. Look at it again.':
+    '期间已有人将其更改：未作任何更改。请重新查看。',
+  'Alarms now: {n}, firing: {firing}; ended in the last day: {ended}':
+    '当前告警：{n}，触发中：{firing}；最近一天结束：{ended}',
+  '{reads} read, {writes} write; sensors count both, not which commands they were.':
+    '读 {reads}，写 {writes}；传感器只统计读写，不统计具体命令。',
+  'Or split it; the key stays until you cut over:': '或者拆分它；切换之前原 key 保留：',
 }

@@ -45,6 +45,8 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           name="pattern"
           value={patternValue(pattern)}
           hasLines={pattern.kind === 'exact'}
+          // A key with a line end in it would come back as two: the JSON has it.
+          isReadOnly={pattern.kind === 'exact' && pattern.keys.some((key) => key.includes('\n'))}
           onChange={(value) => setPattern(pattern.kind, value)}
         />
         <TextField

@@ -22,12 +22,14 @@ import { RuleVersions } from './rule-versions.tsx'
 export function RulesPage() {
   const { edit } = route.value.query
   const { value, error, reload } = useLoaded<RulesView>('/v1/rules')
-  const [removed, setRemoved] = useState<Rule>()
+  const [removedId, setRemoved] = useState<string>()
+  // As the list has it when it is confirmed.
+  const removed = value?.rules.find(({ id }) => id === removedId)
   const remove = async (rule: Rule) => {
     await attempt(
       t('Rule {id} removed.', { id: rule.id }),
       () => replaceWithUndo(rule.id, rule, undefined),
-      (undo) => undo(),
+      (undo) => undo().then(reload),
     )
     reload()
   }
@@ -36,7 +38,7 @@ export function RulesPage() {
       t('Rule {id} is {mode} now.', { id: rule.id, mode }),
       // The list may be old: what somebody else has changed in the rule stays.
       () => replaceWithUndo(rule.id, rule, { ...rule, mode }),
-      (undo) => undo(),
+      (undo) => undo().then(reload),
     )
     reload()
   }
@@ -122,7 +124,7 @@ export function RulesPage() {
                     <a class="button quiet" href={addressOf({ page: 'rules', parts: [], query: { edit: rule.id } })}>
                       {t('Edit')}
                     </a>
-                    <button type="button" class="quiet" onClick={() => setRemoved(rule)}>
+                    <button type="button" class="quiet" onClick={() => setRemoved(rule.id)}>
                       {t('Remove')}
                     </button>
                   </span>
@@ -229,7 +231,7 @@ function OneRule({ edit, opened, onSaved }: OneRuleProps & { readonly opened: re
     await attempt(
       t('Rule {id} saved.', { id }),
       () => ruleNow(id),
-      (saved) => replaceRule(id, saved, before),
+      (saved) => replaceRule(id, saved, before).then(onSaved),
     )
   }
   return <RuleEditor draft={draft} refused={refused} onChange={change} onSave={() => void save()} onCancel={close} />

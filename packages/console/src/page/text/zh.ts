@@ -903,4 +903,5 @@ export const zh: Readonly<Record<string, string>> = {
   '{reads} read, {writes} write; sensors count both, not which commands they were.':
     '读 {reads}，写 {writes}；传感器只统计读写，不统计具体命令。',
   'Or split it; the key stays until you cut over:': '或者拆分它；切换之前原 key 保留：',
+  'The hub does not answer.': 'hub 没有应答。',
 }

@@ -37,7 +37,7 @@ export function AuditPage() {
     await attempt(
       t('Reverted.'),
       () => revertEntry(entry),
-      (undo) => undo(),
+      (undo) => undo().then(reload),
     )
     reload()
   }

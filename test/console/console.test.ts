@@ -150,6 +150,19 @@ test('hot keys are those of the API; filter, order, page, group and pins are in 
   await long.waitFor()
   expect([...(await long.locator('code').innerText())].length).toBe(48)
   expect(await long.getAttribute('title')).toContain(longKey)
+  // Its page is as that of any other key, and can be acted from.
+  await long.click()
+  await page.locator('.key-head', { hasText: 'tail-of-it' }).locator('.state').first().waitFor()
+  await page.setViewportSize({ width: 390, height: 844 })
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390)
+  await page.setViewportSize({ width: 1440, height: 900 })
+  await page.locator('.key-actions .choices button', { hasText: 'Cache' }).click()
+  await page.locator('.preview button', { hasText: 'Cache for' }).click()
+  await notice('Cached for').locator('button', { hasText: 'Undo' }).click()
+  await notice('Undone').waitFor()
+  await at('#/keys')
+  await long.waitFor()
+  await page.mouse.move(5, 5)
   // Nor does anything stand beyond the edge of a laptop's screen.
   for (const width of [1440, 1280]) {
     await page.setViewportSize({ width, height: 900 })

@@ -47,8 +47,11 @@ test('an alarm leads to its key, is acknowledged and silenced, audited, and take
   await at('#/alerts')
   const alarm = page.locator('.alarm', { hasText: 'feed:101' })
   await alarm.waitFor({ timeout: 60_000 })
-  const { alarms } = await busy.api<{ alarms: { id: string; cause: string }[] }>('GET', '/v1/alarms')
-  expect(alarms.map(({ id }) => id)).toContain('hot-key:main/feed%3A101')
+  // On a busy machine the load may come in gusts: the alarm ends and begins again.
+  await waitFor(async () => {
+    const { alarms } = await busy.api<{ alarms: { id: string; cause: string }[] }>('GET', '/v1/alarms')
+    return alarms.some(({ id }) => id === 'hot-key:main/feed%3A101') && (await alarm.count()) === 1
+  })
   await alarm.locator('button', { hasText: 'Acknowledge' }).click()
   await alarm.locator('text=Seen by local').waitFor()
   await alarm.locator('button', { hasText: 'Silence …' }).click()

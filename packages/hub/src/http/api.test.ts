@@ -108,6 +108,21 @@ test('one key is limited for a while by a rule of its own, which is audited and 
   expect((await call<ApiError>('PUT', path, { action: 'limit' })).body.field).toBe('limit')
 })
 
+test('a key of 400 characters, or of signs that take nine in an address, has the same routes as any other', async () => {
+  await call('PUT', '/v1/rules/long', { prefix: 'long:', threshold: 100, strategy: 'Observe' })
+  const sensor = await TestSensor.connect(hub.url)
+  for (const key of [`long:${'k'.repeat(395)}`, `long:${'热'.repeat(130)}`]) {
+    sensor.report({ [key]: 500 })
+    const path = `/v1/keys/main/${encodeURIComponent(encodeURIComponent(key))}`
+    await waitFor(async () => (await call('GET', path)).status === 200)
+    expect((await call<KeyDetail>('GET', path)).body.ruleId).toBe('long')
+    const action = await call<{ rule: Rule }>('PUT', `${path}/action`, { action: 'cache', forMs: 60_000 })
+    expect(action.body.rule.pattern).toEqual({ kind: 'exact', keys: [key] })
+    expect((await call('DELETE', `${path}/action`)).status).toBe(204)
+  }
+  sensor.close()
+})
+
 test('text reports of both versions count, and refused ones say line and reason', async () => {
   // A window that a slow machine does not outlast.
   await call('PUT', '/v1/rules/text', { prefix: 't', threshold: 100, windowMs: 30_000 })

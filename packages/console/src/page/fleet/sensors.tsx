@@ -53,6 +53,9 @@ export function Sensors({ hubs }: { readonly hubs: readonly HubView[] | undefine
           </label>
         </span>
       </div>
+      {(hubs?.length ?? 1) > 1 && (
+        <p class="muted">{t('Those that report to this hub; each of the others shows its own.')}</p>
+      )}
       <RecordTable
         label={t('Sensors')}
         rows={rows?.slice(page * pageSize, (page + 1) * pageSize)}

@@ -904,4 +904,6 @@ export const zh: Readonly<Record<string, string>> = {
     '读 {reads}，写 {writes}；传感器只统计读写，不统计具体命令。',
   'Or split it; the key stays until you cut over:': '或者拆分它；切换之前原 key 保留：',
   'The hub does not answer.': 'hub 没有应答。',
+  'Those that report to this hub; each of the others shows its own.':
+    '只列出向这个 hub 上报的；其他 hub 各自显示自己的。',
 }

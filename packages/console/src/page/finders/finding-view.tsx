@@ -94,7 +94,7 @@ export function FindingView({
             cell: ({ accessesPerSecond }) => (accessesPerSecond === undefined ? '–' : rate(accessesPerSecond)),
             isNumber: true,
           },
-          { title: t('Advice'), cell: (key) => <Advice of={key} />, isMinor: true },
+          { title: t('Advice'), cell: (key) => <Advice of={key} /> },
           {
             title: '',
             cell: ({ key, accessesPerSecond }) =>

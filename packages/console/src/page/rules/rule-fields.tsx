@@ -1,4 +1,4 @@
-import { isAutoRule, type KeyPattern, type Rule } from '@firebreak/core/rules'
+import { isAutoRule, type KeyPattern, patternText, type Rule } from '@firebreak/core/rules'
 import { t } from '../text/text.ts'
 import { ChoiceField, NumberField, TextField, TimeField } from './fields.tsx'
 import { LevelFields } from './level-fields.tsx'
@@ -23,6 +23,11 @@ interface RuleFieldsProps {
 
 const maxLevels = 16
 
+/** Whether a pattern can be edited as text: keys of bytes, or with a line end in them, cannot. */
+function isOfLines(pattern: KeyPattern): boolean {
+  return pattern.kind !== 'exact' || pattern.keys.every((key) => !/^\0b|\n/.test(key))
+}
+
 /** A rule as a form: which keys, how hot, and what then. */
 export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
   const { pattern } = rule
@@ -43,10 +48,10 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
         <TextField
           label={pattern.kind === 'exact' ? t('Keys, one a line') : t('Pattern')}
           name="pattern"
-          value={patternValue(pattern)}
+          value={isOfLines(pattern) ? patternValue(pattern) : patternText(pattern)}
           hasLines={pattern.kind === 'exact'}
-          // A key with a line end in it would come back as two: the JSON has it.
-          isReadOnly={pattern.kind === 'exact' && pattern.keys.some((key) => key.includes('\n'))}
+          // As lines of text they would come back as others: the JSON has them.
+          isReadOnly={!isOfLines(pattern)}
           onChange={(value) => setPattern(pattern.kind, value)}
         />
         <TextField

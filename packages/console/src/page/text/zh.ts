@@ -906,4 +906,5 @@ export const zh: Readonly<Record<string, string>> = {
   'The hub does not answer.': 'hub 没有应答。',
   'Those that report to this hub; each of the others shows its own.':
     '只列出向这个 hub 上报的；其他 hub 各自显示自己的。',
+  'Bytes by prefix': '按前缀的字节数',
 }

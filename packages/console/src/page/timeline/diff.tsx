@@ -1,3 +1,4 @@
+import { keyText, readableKey } from '@firebreak/core'
 import { cutMiddle } from '../format/cut-middle.ts'
 import { dateTime, duration } from '../format/format.ts'
 import { t } from '../text/text.ts'
@@ -89,5 +90,5 @@ function textOf(value: unknown, path = ''): string {
   if (value === Number.MAX_SAFE_INTEGER) return t('never')
   if (typeof value === 'number' && value > 1e12 && /(^|\.)(until|at|\w+At)$/.test(path)) return dateTime(value)
   if (typeof value === 'number' && /(^|\.)forMs$/.test(path)) return duration(value)
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  return typeof value === 'string' ? readableKey(keyText(value)) : JSON.stringify(value)
 }

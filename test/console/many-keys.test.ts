@@ -142,7 +142,12 @@ test('an update with 5,000 live keys costs the page at most 1.5 times the script
     costs.few.push(await scriptMs(cdp, () => updates(page, few, 8)))
     costs.many.push(await scriptMs(cdp, () => updates(page, many, 8)))
   }
-  expect(median(costs.many) / median(costs.few)).toBeLessThanOrEqual(1.5)
+  const ratio = median(costs.many) / median(costs.few)
+  if (isFull)
+    console.log(
+      `script time of an update: ${(median(costs.few) / 8).toFixed(2)} ms with 50 keys, ${ratio.toFixed(2)} times that with 5,000`,
+    )
+  expect(ratio).toBeLessThanOrEqual(1.5)
   await page.close()
 }, 300_000)
 
@@ -153,6 +158,10 @@ test('the heap of a page that was open for long is within a tenth of what it was
   const before = await heapBytes(cdp)
   await updates(page, many, all - first)
   const after = await heapBytes(cdp)
+  if (isFull)
+    console.log(
+      `heap: ${(before / 1e6).toFixed(2)} MB after ${first} updates, ${(after / 1e6).toFixed(2)} MB after ${all}`,
+    )
   expect(after / before).toBeLessThanOrEqual(1.1)
   await page.close()
-}, 900_000)
+}, 3_600_000)

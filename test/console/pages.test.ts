@@ -47,8 +47,11 @@ test('an alarm leads to its key, is acknowledged and silenced, audited, and take
   await at('#/alerts')
   const alarm = page.locator('.alarm', { hasText: 'feed:101' })
   await alarm.waitFor({ timeout: 60_000 })
-  const { alarms } = await busy.api<{ alarms: { id: string; cause: string }[] }>('GET', '/v1/alarms')
-  expect(alarms.map(({ id }) => id)).toContain('hot-key:main/feed%3A101')
+  // On a busy machine the load may come in gusts: the alarm ends and begins again.
+  await waitFor(async () => {
+    const { alarms } = await busy.api<{ alarms: { id: string; cause: string }[] }>('GET', '/v1/alarms')
+    return alarms.some(({ id }) => id === 'hot-key:main/feed%3A101') && (await alarm.count()) === 1
+  })
   await alarm.locator('button', { hasText: 'Acknowledge' }).click()
   await alarm.locator('text=Seen by local').waitFor()
   await alarm.locator('button', { hasText: 'Silence …' }).click()
@@ -439,7 +442,7 @@ test('rules: JSON and form hold the same, and a roll back brings an earlier vers
   const { rule: saved } = await busy.api<{ rule: object }>('GET', '/v1/rules/json-made')
   expect(saved).toMatchObject({ priority: 3, levels: [{ enter: 90 }] })
   const versions = section('Versions')
-  await versions.locator('tr', { hasText: 'levels.0.enter' }).first().waitFor()
+  await versions.locator('tr', { hasText: 'level 1: enter' }).first().waitFor()
   await versions.locator('tr', { hasText: 'json-made' }).nth(1).locator('button', { hasText: 'Roll back' }).click()
   await page.locator('dialog button', { hasText: 'Roll back' }).click()
   await notice(/Rules are as in version/).waitFor()

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { peek, protect, shieldOf } from '@firebreak/client'
-import { encodeBinaryReport, encodeFrame, kafkaReports, type Overview } from '@firebreak/core'
+import { encodeBinaryReport, encodeFrame, type HostView, kafkaReports, type Overview } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
 import {
   FaultProxy,
@@ -85,6 +85,8 @@ test('reports go over Kafka and tables come over WebSocket: a key gets hot witho
   await waitFor(() => peek(client, 'hot-1') !== undefined)
   await waitFor(() => hub.streamedReports > 3)
   expect(await refused(hub)).toEqual({})
+  const { hosts } = (await (await fetch(`${hub.url}/v1/hosts`)).json()) as { hosts: HostView[] }
+  expect(hosts).toMatchObject([{ reportsBy: 'kafka', tablesBy: 'websocket', isConnected: true }])
 })
 
 test('with Kafka for reports and a config centre for tables no process connects to a hub', async () => {

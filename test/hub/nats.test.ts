@@ -1,5 +1,5 @@
 import { peek, protect, shieldOf } from '@firebreak/client'
-import { encodeBinaryReport, encodeFrame, natsReports, type Overview } from '@firebreak/core'
+import { encodeBinaryReport, encodeFrame, natsReports, type Overview, type TransportView } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
 import { type NatsServer, scale, startNats, startRedis, waitFor } from '@firebreak/testkit'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
@@ -71,6 +71,10 @@ test('reports go over NATS and tables come over WebSocket: a key gets hot withou
     return delivered.consumer_seq >= 3
   })
   expect(await refused(hub)).toEqual({})
+  const { transports } = (await (await fetch(`${hub.url}/v1/transports`)).json()) as { transports: TransportView[] }
+  const byKind = Object.fromEntries(transports.map((one) => [one.kind, one]))
+  expect(byKind).toMatchObject({ nats: { isLive: true, carries: 'reports', users: 1 }, websocket: { reports: 0 } })
+  expect(byKind['nats']!.reports).toBeGreaterThan(0)
 })
 
 test('a report that is delivered twice is counted once: by the stream, and by the hub behind it', async () => {

@@ -52,11 +52,13 @@ export type {
   KeyHandling,
   KeyView,
   Overview,
+  ReportTransport,
   RuleStalenessView,
   RulesView,
   Safety,
   SlotView,
   TrafficPoint,
+  TransportView,
   WatcherView,
 } from './api/hub-api.ts'
 export { allReads, readsOfRedis, savedReads } from './api/traffic-sums.ts'

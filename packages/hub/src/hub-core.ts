@@ -1,4 +1,4 @@
-import { keyText, parseKeyText, type TimerHandle } from '@firebreak/core'
+import { keyText, parseKeyText, type TimerHandle, version } from '@firebreak/core'
 import type { KeyPattern, Rule } from '@firebreak/core/rules'
 import { AlarmBoard } from './alarms/alarm-board.ts'
 import { AlarmDesk } from './alarms/alarm-desk.ts'
@@ -16,6 +16,7 @@ import { SensorSessions } from './deliver/sensor-sessions.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { BarredSensors } from './fleet/barred-sensors.ts'
 import { Fleet } from './fleet/fleet.ts'
+import type { OwnFigures } from './fleet/hub-figures.ts'
 import { TellerBounds } from './fleet/teller-bounds.ts'
 import { Forecaster } from './forecast/forecaster.ts'
 import { pastMinutes } from './forecast/learn-from-history.ts'
@@ -169,7 +170,10 @@ export class HubCore {
     })
     this.delivery = delivery
     const { epoch } = state
-    const keys = new HotKeys({ settings: options, epoch, journal, book, alarms, fleet, delivery })
+    const keys = new HotKeys({
+      ...{ settings: options, epoch, journal, book, alarms, fleet, delivery },
+      ownFigures: () => this.ownFigures(),
+    })
     this.keys = keys
     this.#hotKeyAlarms = new HotKeyAlarms({
       alarms,
@@ -252,6 +256,17 @@ export class HubCore {
 
   now(): number {
     return this.options.runtime.clock.now()
+  }
+
+  /** What this hub tells of itself. */
+  ownFigures(): OwnFigures {
+    const { governor, refused } = this.collector
+    return {
+      version,
+      ...this.options.usage(),
+      reportsPerSecond: Math.round(governor.rates(this.now()).reportsPerSecond),
+      refusedReports: Object.values(refused).reduce((sum, many) => sum + many, 0),
+    }
   }
 
   /** What a key is called in everything that the hub keeps, shows and sends. */

@@ -5,6 +5,7 @@ import { type HubRetry, type HubRetryChoices, resolveHubRetry } from './config/r
 import type { NodeOfSlot } from './decide/access-totals.ts'
 import type { StrategyChooser } from './decide/choose-strategy.ts'
 import { HubConfigError } from './errors.ts'
+import type { OwnFigures } from './fleet/hub-figures.ts'
 import { historyDefaults } from './history/heat-history.ts'
 
 /** Where the hub tells what it does; pino's shape. */
@@ -91,6 +92,8 @@ export interface HubCoreOptions {
   readonly nodeOfSlot?: NodeOfSlot
   /** What part of the time since its last call the process was busy, 0 to 1. @default the event loop's utilization */
   readonly loadOf?: () => number
+  /** What the hub's process uses, for the page of the fleet. @default nothing is told */
+  readonly usage?: () => Pick<OwnFigures, 'startedAt' | 'memoryBytes' | 'busy'>
   /** Time, timers, chance and names. @default the process's own */
   readonly runtime?: Runtime
   /** @default none */
@@ -137,6 +140,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     maxHistoryKeys: 200,
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),
+    usage: () => ({}),
     logger: silent,
     ...options,
     runtime,

@@ -14,6 +14,7 @@ import { PeopleSessions } from './access/people-sessions.ts'
 import { readTokens } from './access/tokens-file.ts'
 import { KafkaIngest } from './collect/kafka-ingest.ts'
 import { NatsIngest } from './collect/nats-ingest.ts'
+import { processUsage } from './collect/process-load.ts'
 import { StreamedReports } from './collect/streamed-reports.ts'
 import { engineRoutes } from './engine/engine-routes.ts'
 import { EngineSensor } from './engine/engine-sensor.ts'
@@ -21,6 +22,7 @@ import { HubConfigError, NotLoopbackError } from './errors.ts'
 import { finderRunRoutes } from './findings/finder-run-routes.ts'
 import { FinderRuns } from './findings/finder-runs.ts'
 import { parseFinderPlans, ScheduledFinders } from './findings/scheduled-finders.ts'
+import { transportRoutes } from './fleet/transport-routes.ts'
 import { isLoopback, type UserHeader } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
@@ -136,7 +138,12 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const finderPlans = parseFinderPlans(options.finderSchedule ?? [], engines)
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
-  const core = await HubCore.open(store, { ...options, logger, ...(redactKey !== undefined && { redactKey }) })
+  const core = await HubCore.open(store, {
+    usage: processUsage(),
+    ...options,
+    logger,
+    ...(redactKey !== undefined && { redactKey }),
+  })
   const { book, sessions } = await openAccess(core, fixed, host)
   if (core.isHeard) await seedRules(core, initialRules)
   // Retried until it succeeds; does nothing if the store has any rules.
@@ -186,6 +193,12 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const push = { resource, logger, timers: runtime.timers }
   const exporter = otlp && new OtlpExporter({ ...push, otlp, signal: metricsSignal(async () => server.families()) })
   const tracer = otlp && startTraces(core, otlp, push)
+  const reports = new StreamedReports({ collector, maxReportAgeMs, book })
+  const streamed = { runtime, logger, alarms, maxReportAgeMs, reports }
+  const streams = [
+    ...(options.natsUrl === undefined ? [] : [new NatsIngest({ url: options.natsUrl, ...streamed })]),
+    ...(options.kafkaUrl === undefined ? [] : [new KafkaIngest({ url: options.kafkaUrl, ...streamed })]),
+  ]
   const server = new HubServer(core, {
     host,
     port,
@@ -203,21 +216,17 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
       ...prewarmRoutes({
         prewarmer,
         plan: (wish) => core.keys.planPrewarm(wish),
+        endPrewarm: (redisClusterId, key, who) => core.keys.endPrewarm(redisClusterId, key, who),
         audit: core.journal.audit.bind(core.journal),
         outside: (key) => core.outside(key),
         isRedacting: redactKey !== undefined,
       }),
       ...finderRunRoutes(finders, core.journal.audit.bind(core.journal)),
+      ...transportRoutes({ core, streams, centre: centre?.name }),
     ],
     version,
     exports: exporter?.counts,
   })
-  const reports = new StreamedReports({ collector, maxReportAgeMs, book })
-  const streamed = { runtime, logger, alarms, maxReportAgeMs, reports }
-  const streams = [
-    ...(options.natsUrl === undefined ? [] : [new NatsIngest({ url: options.natsUrl, ...streamed })]),
-    ...(options.kafkaUrl === undefined ? [] : [new KafkaIngest({ url: options.kafkaUrl, ...streamed })]),
-  ]
   const publisher =
     centre === undefined
       ? undefined

@@ -109,7 +109,7 @@ export interface KeyView {
   readonly handling?: KeyHandling | null
   /** Accesses per second over the last full second, ten and sixty seconds; absent from hubs of earlier versions. */
   readonly rates?: { readonly second: number; readonly tenSeconds: number; readonly minute: number }
-  /** Its rank by accesses in the last second, from 1, and how many places it rose in ten seconds (negative: fell). */
+  /** Its place in the list by heat, from 1, and how many places it rose in ten seconds (negative: fell). */
   readonly rank?: number
   readonly rankMove?: number
   /** Services that touch it, by name; absent from hubs of earlier versions. */
@@ -145,6 +145,9 @@ export interface KeyDetail extends KeyView {
   readonly events: readonly HistoryEvent[]
 }
 
+/** How reports come to a hub. */
+export type ReportTransport = 'websocket' | 'http' | 'nats' | 'kafka'
+
 export interface HostView {
   readonly serviceId: string
   readonly hostId: string
@@ -164,6 +167,19 @@ export interface HostView {
   readonly hitRate?: number | null
   /** False if it reports over HTTP, has moved to another hub or has ended; absent from hubs of earlier versions. */
   readonly isConnected?: boolean
+  /** How its newest report came; null before the first. Absent from hubs of earlier versions, as is what follows. */
+  readonly reportsBy?: ReportTransport | null
+  /** How old the counts of its newest report were when the hub had them; null before the first. */
+  readonly reportLagMs?: number | null
+  /**
+   * How it gets its table: over its link, by asking for it, or, without either, where the hub publishes it to a centre;
+   * null if in none of these ways. What comes from a centre is not confirmed.
+   */
+  readonly tablesBy?: 'websocket' | 'http' | 'centre' | null
+  /** Bytes of replies that it keeps in memory; null if it does not tell. */
+  readonly cachedBytes?: number | null
+  /** Its own failures so far. */
+  readonly failures?: number
 }
 
 export interface HistoryEvent {
@@ -242,6 +258,33 @@ export interface HubView {
   readonly processes: number
   /** True if the answering hub is cut off from the store and lists the others as last known. */
   readonly isAlone: boolean
+  /** Absent from hubs of earlier versions, as is what follows. */
+  readonly version?: string
+  readonly startedAt?: number
+  /** Resident memory of its process. */
+  readonly memoryBytes?: number
+  /** Part of the last seconds in which its event loop was busy, 0 to 1. */
+  readonly busy?: number
+  readonly reportsPerSecond?: number
+  /** Reports that it has not counted since its start. */
+  readonly refusedReports?: number
+}
+
+/** A way on which reports come in or tables go out. */
+export interface TransportView {
+  readonly kind: ReportTransport | 'centre'
+  readonly carries: 'reports' | 'tables' | 'both'
+  /** The address, without secrets; empty for the hub's own port. */
+  readonly address: string
+  readonly isLive: boolean
+  /** What is wrong with it. */
+  readonly detail: string
+  /** Processes whose newest report came this way; for a centre, services whose table is published. */
+  readonly users: number
+  /** Reports that came this way since the start; null for a centre. */
+  readonly reports: number | null
+  /** The oldest counts among the newest reports of those processes; null without one. */
+  readonly lagMs: number | null
 }
 
 /** A source of changes that the hub runs. */

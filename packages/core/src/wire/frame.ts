@@ -161,6 +161,8 @@ export interface StatusPayload {
   readonly copies?: readonly PlacedCopiesPayload[]
   /** Masters of each Redis, as the sensor sees them. */
   readonly nodeCounts?: Readonly<Record<string, number>>
+  /** Bytes of replies in its memory; absent from earlier versions. */
+  readonly cachedBytes?: number
   /** The watchers' state in words for the console, by Redis cluster. */
   readonly watchers: readonly WatcherStatus[]
   /** Its own failures since the last status. @default none */

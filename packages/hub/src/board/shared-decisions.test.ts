@@ -1,3 +1,4 @@
+import { version } from '@firebreak/core'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { SharedHubs } from '../testing/shared-hubs.ts'
@@ -40,7 +41,11 @@ test('a key that one of several hubs pre-warms is hot on all of them for the tim
   await hubs.advance(200)
   // They know of each other, with the processes that report to each.
   const others = hubs.cores.map((core) => core.keys.otherHubs)
-  expect(others).toEqual([[{ hubId: 'hub-1', processes: 1 }], [{ hubId: 'hub-0', processes: 0 }]])
+  const told = { version, refusedReports: 0 }
+  expect(others).toMatchObject([
+    [{ hubId: 'hub-1', processes: 1, ...told }],
+    [{ hubId: 'hub-0', processes: 0, ...told }],
+  ])
   expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
   await hubs.advance(200)
   expect(hubs.entries('k1').map((entry) => entry?.reason)).toEqual(['pre-warmed by ann', 'pre-warmed by ann'])
@@ -51,6 +56,18 @@ test('a key that one of several hubs pre-warms is hot on all of them for the tim
   const [warmed, cooled] = await hubs.events('k1')
   expect([warmed!.kind, warmed!.text, cooled!.kind]).toEqual(['prewarm', 'pre-warmed by ann', 'cooled'])
   expect(cooled!.at - warmed!.at).toBeGreaterThanOrEqual(30_000)
+})
+
+test('a pre-warming that one hub began is ended at another', async () => {
+  const hubs = await open(2, rule)
+  hubs.report(1, { other: 1 })
+  await hubs.advance(200)
+  expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
+  await hubs.advance(2000)
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+  expect(hubs.cores[1]!.keys.endPrewarm('main', 'k1', 'bob')).toBe(true)
+  await hubs.advance(6000)
+  expect(hubs.strategies('k1')).toEqual([undefined, undefined])
 })
 
 test('a key that is pre-warmed over several hubs is at the first level that does something, on all of them', async () => {

@@ -7,6 +7,7 @@ import type { DeciderOptions } from '../decide/decider.ts'
 import type { StrategyReview } from '../decide/strategy-review.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import { figureTotals, type OwnFigures } from '../fleet/hub-figures.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
@@ -35,6 +36,8 @@ export interface SharedHubOptions {
   readonly fleet: Fleet
   readonly delivery: TableDelivery
   readonly alarms: AlarmBoard
+  /** What this hub tells the others of itself. */
+  readonly ownFigures: () => OwnFigures
 }
 
 /** How often a hot key that nobody touches any more is looked at. */
@@ -88,7 +91,7 @@ export class SharedHub {
       settings: { hubId: boardId, entryTtlMs, graceMs, recheckMs },
       runtime,
       tickMs,
-      totals: (now) => ({ ...totals.own(now), ...hosts.own(), ...loads.own() }),
+      totals: (now) => ({ ...totals.own(now), ...hosts.own(), ...loads.own(), ...figureTotals(options.ownFigures()) }),
       onSync: (sync) => this.#onSync(sync),
       onDecided: () => delivery.flush(),
       onTrouble: (error) => this.#onTrouble(error),

@@ -5,6 +5,7 @@ import {
   parseTextReport,
   type ReportRefusal,
   ReportRefusedError,
+  type ReportTransport,
   type SectionSurvey,
   type TextReportVersion,
 } from '@firebreak/core'
@@ -43,6 +44,17 @@ export interface CollectorOptions extends IngestGovernorOptions {
  */
 const maxHalfIntervalMs = 50
 
+/** Where a report comes from. */
+interface ReportWay {
+  readonly sequence: number | undefined
+  readonly grant: AppGrant
+  /** The process that said hello on the connection. */
+  readonly sender?: Instance | undefined
+  readonly intervalMs?: number | undefined
+  /** Undefined for what the hub reports to itself. */
+  readonly by?: ReportTransport | undefined
+}
+
 /** Why reports were not counted: the refusals, reports that came twice or were not their sender's, and those without room. */
 export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload' | 'scope' | 'bounds' | 'barred'
 
@@ -55,6 +67,7 @@ export class Collector {
   readonly governor: IngestGovernor
   readonly #options: CollectorOptions
   readonly #refused = new Map<IngestCause, number>()
+  readonly #byTransport = new Map<ReportTransport, number>()
   #reportCount = 0
   #entryCount = 0
 
@@ -76,15 +89,27 @@ export class Collector {
     return this.#entryCount
   }
 
+  /** The same, of one transport; what the hub reports to itself came by none. */
+  reportCountBy(transport: ReportTransport): number {
+    return this.#byTransport.get(transport) ?? 0
+  }
+
   /**
    * Collects a binary report, which begins at `start`; throws `ReportRefusedError`. It comes from `sender`, the process
    * that said hello on its connection; without a connection, from the process that it names. `grant` says what it may
-   * report.
+   * report, `by` which way it came.
    */
-  collectBinary(bytes: Uint8Array, start: number, sequence: number, grant = anyApp, sender?: Instance): void {
+  collectBinary(
+    bytes: Uint8Array,
+    start: number,
+    sequence: number,
+    grant = anyApp,
+    sender?: Instance,
+    by?: ReportTransport,
+  ): void {
     this.#guarded(() => {
       this.#checkSize(bytes.length - start)
-      this.#collectRedacted(bytes, start, sequence, grant, sender)
+      this.#collectRedacted(bytes, start, { sequence, grant, sender, by: sender === undefined ? by : 'websocket' })
     })
   }
 
@@ -93,7 +118,8 @@ export class Collector {
     this.#guarded(() => {
       this.#checkSize(text.length)
       const report = parseTextReport(text, version)
-      this.#collectRedacted(encodeBinaryReport(report), 0, sequence, grant, undefined, report.intervalMs)
+      const { intervalMs } = report
+      this.#collectRedacted(encodeBinaryReport(report), 0, { sequence, grant, intervalMs, by: 'http' })
     })
   }
 
@@ -115,32 +141,18 @@ export class Collector {
   }
 
   /** What comes under real names is redacted before anything sees it. */
-  #collectRedacted(
-    bytes: Uint8Array,
-    start: number,
-    sequence: number | undefined,
-    grant: AppGrant,
-    sender?: Instance,
-    intervalMs?: number,
-  ): void {
+  #collectRedacted(bytes: Uint8Array, start: number, way: ReportWay): void {
     const { redactKey, onRealNames } = this.#options
     const redacted = redactKey && redactReport(bytes, start, redactKey)
     if (redacted === undefined) {
-      this.#collect(bytes, start, sequence, grant, sender, intervalMs)
+      this.#collect(bytes, start, way)
       return
     }
     onRealNames?.(new BinaryReportCursor(redacted).serviceId)
-    this.#collect(redacted, 0, sequence, grant, sender, intervalMs)
+    this.#collect(redacted, 0, way)
   }
 
-  #collect(
-    bytes: Uint8Array,
-    start: number,
-    sequence: number | undefined,
-    grant: AppGrant,
-    sender?: Instance,
-    intervalMs = 0,
-  ): void {
+  #collect(bytes: Uint8Array, start: number, { sequence, grant, sender, intervalMs = 0, by }: ReportWay): void {
     const { intake } = this.#options
     // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
     const sections = BinaryReportCursor.survey(bytes, start)
@@ -150,6 +162,10 @@ export class Collector {
     if (report === undefined) return
     const entries = sections.reduce((sum, { entryCount }) => sum + entryCount, 0)
     report.instance.intervalMs = intervalMs
+    if (by !== undefined) {
+      report.instance.newestReport = { by, lagMs: report.now - report.at }
+      this.#byTransport.set(by, this.reportCountBy(by) + 1)
+    }
     this.#reportCount++
     this.#entryCount += entries
     this.governor.count(entries, report.now)

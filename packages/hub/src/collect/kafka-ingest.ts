@@ -36,6 +36,7 @@ const clockToleranceMs = 60_000
  * is the sender's, whose clock may be wrong by up to a minute before that costs a report.
  */
 export class KafkaIngest {
+  readonly kind = 'kafka'
   readonly #options: KafkaIngestOptions
   readonly #address: KafkaAddress
   #consumer: Consumer | undefined
@@ -50,6 +51,10 @@ export class KafkaIngest {
   constructor(options: KafkaIngestOptions) {
     this.#options = options
     this.#address = parseKafkaUrl(options.url, 'kafkaUrl')
+  }
+
+  get address(): string {
+    return `${this.#address.brokers.join(',')}/${this.#address.topic}`
   }
 
   start(): void {
@@ -159,6 +164,7 @@ export class KafkaIngest {
   #takeOne({ value, timestamp, headers }: KafkaMessage): void {
     if (value === null) return
     this.#options.reports.take({
+      by: 'kafka',
       data: value,
       ageMs: this.#options.runtime.clock.now() - Number(timestamp) - this.#clockOffsetMs,
       header: (name) => headers?.[name]?.toString(),

@@ -42,6 +42,7 @@ const maxFetched = 500
  * stream took it in; its counts are on the board of the hubs already, or would be too late.
  */
 export class NatsIngest {
+  readonly kind = 'nats'
   readonly #options: NatsIngestOptions
   readonly #address: NatsAddress
   /** Our time minus the server's. */
@@ -55,6 +56,10 @@ export class NatsIngest {
   constructor(options: NatsIngestOptions) {
     this.#options = options
     this.#address = parseAddress(options.url)
+  }
+
+  get address(): string {
+    return this.#address.servers
   }
 
   start(): void {
@@ -168,6 +173,7 @@ export class NatsIngest {
   #take(message: JsMsg): void {
     const storedAt = Math.floor(message.info.timestampNanos / nanosPerMs)
     this.#options.reports.take({
+      by: 'nats',
       data: message.data,
       ageMs: this.#now() - storedAt - this.#clockOffsetMs,
       header: (name) => message.headers?.get(name),

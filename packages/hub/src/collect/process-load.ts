@@ -10,3 +10,23 @@ export function makeLoadMeter(): () => number {
     return utilization
   }
 }
+
+/** Makes a reader of what this process uses; how busy it was is since the last call that was a second ago or more. */
+export function processUsage(): () => {
+  readonly startedAt: number
+  readonly memoryBytes: number
+  readonly busy: number
+} {
+  const loadOf = makeLoadMeter()
+  const startedAt = Math.round(performance.timeOrigin)
+  let busy = 0
+  let readAt = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = performance.now()
+    if (now - readAt >= 1000) {
+      busy = loadOf()
+      readAt = now
+    }
+    return { startedAt, memoryBytes: process.memoryUsage.rss(), busy: Math.round(busy * 1000) / 1000 }
+  }
+}

@@ -1,4 +1,4 @@
-import { decodeFrame, FrameError, ReportRefusedError } from '@firebreak/core'
+import { decodeFrame, FrameError, ReportRefusedError, type ReportTransport } from '@firebreak/core'
 import { isSignature, signatureHeaders } from '@firebreak/core/node'
 import { type AppGrant, anyApp, ScopeError } from '../access/credential.ts'
 import type { CredentialBook } from '../access/credential-book.ts'
@@ -13,6 +13,7 @@ export interface StreamedReportsOptions {
 
 /** A message of a stream that should be a report. */
 export interface StreamedMessage {
+  readonly by: Extract<ReportTransport, 'nats' | 'kafka'>
   readonly data: Uint8Array
   /** How long ago the stream took it in. */
   readonly ageMs: number
@@ -47,7 +48,7 @@ export class StreamedReports {
       const grant = this.#senderOf(message)
       const frame = decodeFrame(message.data)
       if (frame.type !== 'report') throw new FrameError(`a ${frame.type} frame is not a report`)
-      collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant)
+      collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant, undefined, message.by)
     } catch (error) {
       if (error instanceof FrameError) collector.countRefusal('unparsable')
       else if (!(error instanceof ReportRefusedError || error instanceof ApiProblem)) throw error

@@ -8,6 +8,7 @@ import type { ReportIntake } from '../collect/report-intake.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type Instance, processesIn } from '../fleet/host-register.ts'
+import { figuresIn, type OwnFigures } from '../fleet/hub-figures.ts'
 import type { BurningKey } from '../forecast/recogniser.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
@@ -37,6 +38,8 @@ export interface HotKeysOptions {
   readonly alarms: AlarmBoard
   readonly fleet: Fleet
   readonly delivery: TableDelivery
+  /** What this hub tells the others of its store of itself. */
+  readonly ownFigures: () => OwnFigures
 }
 
 /**
@@ -114,11 +117,12 @@ export class HotKeys {
   }
 
   /** The other hubs on the store, by name, with the processes that report to each. */
-  get otherHubs(): readonly { readonly hubId: string; readonly processes: number }[] {
+  get otherHubs(): readonly ({ readonly hubId: string; readonly processes: number } & OwnFigures)[] {
     return [...(this.#shared?.otherHubs ?? [])].map(([boardId, totals]) => ({
       // On the board a hub has a name of its own for each start, behind the last dot.
       hubId: boardId.slice(0, boardId.lastIndexOf('.')),
       processes: processesIn(totals),
+      ...figuresIn(totals),
     }))
   }
 
@@ -261,6 +265,19 @@ export class HotKeys {
     }
     delivery.flush()
     return { warmed: keys.length - unmatched.length, unmatched }
+  }
+
+  /** Ends the hold of a key that was pre-warmed: it stays hot by its own heat alone. False if it is not hot. */
+  endPrewarm(redisClusterId: string, key: string, who: string): boolean {
+    const now = this.#options.settings.runtime.clock.now()
+    const heat = this.engine.get(redisClusterId, key)
+    if (heat === undefined) return false
+    const hot = heat.tracks.filter(({ state }) => state !== undefined && state.phase !== 'warming')
+    for (const track of hot) {
+      this.decider.warm(track, `pre-warming was ended by ${who}`, now, 0)
+      this.engine.consider(heat, track, now)
+    }
+    return hot.length > 0
   }
 
   /** The keys that are as hot now as their rule asks for: not those that are only held. */

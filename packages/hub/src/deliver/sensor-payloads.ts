@@ -77,6 +77,7 @@ export const statusPayload = z.object({
     .array(z.object({ kind: id, message: z.string().max(500) }))
     .max(20)
     .optional(),
+  cachedBytes: z.number().min(0).optional(),
   nodeCounts: z
     .record(z.string().max(256), z.number().int().min(1).max(16_384))
     .refine((counts) => Object.keys(counts).length <= maxNamedClusters, `at most ${maxNamedClusters} clusters`)

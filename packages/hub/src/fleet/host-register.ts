@@ -1,4 +1,4 @@
-import type { HostView, StatusPayload, WatcherStatus } from '@firebreak/core'
+import type { HostView, ReportTransport, StatusPayload, WatcherStatus } from '@firebreak/core'
 import { ClockOffset } from '../collect/clock-offset.ts'
 import { SequenceWindow } from '../collect/sequence-window.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
@@ -17,7 +17,8 @@ export class Instance {
   intervalMs = 0
   /** Its recent volume of reports. */
   use = new InstanceUse()
-  agent = 'http'
+  /** By its own hello; undefined for who has only reported. */
+  agent: string | undefined
   /** Open sensor connections; more than one only for a moment, when a sensor reconnects. */
   connections = 0
   lastSeenAt: number
@@ -27,6 +28,10 @@ export class Instance {
   isOff = false
   hitRate: number | null = null
   droppedReports = 0
+  failures = 0
+  cachedBytes: number | null = null
+  /** How its newest report came, and how old its counts were then. */
+  newestReport: { readonly by: ReportTransport; readonly lagMs: number } | undefined
   /** Statuses tell who answered; before the first, all reads count as Redis'. */
   lastStatusAt: number | undefined
   watchers: readonly WatcherStatus[] = []
@@ -40,7 +45,8 @@ export class Instance {
   }
 
   /** `newest` is the version that its service's table has now. */
-  takeStatus({ version, isOff, counters, watchers }: StatusPayload, now: number, newest = version): void {
+  takeStatus(status: StatusPayload, now: number, newest = status.version): void {
+    const { version, isOff, counters, watchers, cachedBytes } = status
     // A table may change with every status: a sensor is behind only by one that it has had the time to confirm.
     if (this.#awaited === undefined || version >= this.#awaited.version)
       this.#awaited = version < newest ? { version: newest, since: now } : undefined
@@ -49,16 +55,19 @@ export class Instance {
     this.tableVersion = version
     this.isOff = isOff
     this.droppedReports += counters.droppedReports
+    this.failures += counters.errors
+    this.cachedBytes = cachedBytes ?? null
     if (counters.reads > 0) this.hitRate = Math.min(1, counters.localHits / counters.reads)
     this.watchers = watchers.slice(0, maxWatchers)
   }
 
-  view(now: number): HostView {
+  /** `tables` is how processes of its service get their table that have no link. */
+  view(now: number, tables: 'http' | 'centre' | null = null): HostView {
     return {
       serviceId: this.serviceId,
       hostId: this.hostId,
       instanceId: this.instanceId,
-      agent: this.agent,
+      agent: this.agent ?? this.newestReport?.by ?? 'http',
       connectedAt: this.connectedAt,
       lastSeenAt: this.lastSeenAt,
       clockOffsetMs: Math.round(this.clock.offsetMs),
@@ -70,6 +79,11 @@ export class Instance {
       isOff: this.isOff,
       isConnected: this.connections > 0,
       hitRate: this.hitRate,
+      reportsBy: this.newestReport?.by ?? null,
+      reportLagMs: this.newestReport === undefined ? null : Math.round(this.newestReport.lagMs),
+      tablesBy: this.connections > 0 ? 'websocket' : tables,
+      cachedBytes: this.cachedBytes,
+      failures: this.failures,
     }
   }
 }
@@ -178,6 +192,13 @@ export class HostRegister {
     if (!this.#readers.has(serviceId) && this.#readers.size >= maxReaders) return
     const until = now + waitMs + this.#options.hostTimeoutMs
     this.#readers.set(serviceId, Math.max(until, this.#readers.get(serviceId) ?? 0))
+  }
+
+  /** `isPublished`: tables are also in a config centre. */
+  views(now: number, isPublished: boolean): HostView[] {
+    return [...this.#instances.values()].map((instance) =>
+      instance.view(now, this.#readers.has(instance.serviceId) ? 'http' : isPublished ? 'centre' : null),
+    )
   }
 
   /** A sensor has spoken of the cluster. */

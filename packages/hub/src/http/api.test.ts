@@ -1,11 +1,21 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import type { ApiError, HistoryEvent, KeyDetail, Overview } from '@firebreak/core'
+import {
+  type ApiError,
+  type HistoryEvent,
+  type HostView,
+  type HubView,
+  type KeyDetail,
+  type Overview,
+  type TransportView,
+  version,
+} from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Hub, startHub } from '../start-hub.ts'
+import { noCounts } from '../testing/shared-hubs.ts'
 import { TestSensor } from '../testing/test-sensor.ts'
 
 let hub: Hub
@@ -98,6 +108,21 @@ test('one key is limited for a while by a rule of its own, which is audited and 
   expect((await call<ApiError>('PUT', path, { action: 'limit' })).body.field).toBe('limit')
 })
 
+test('a key of 400 characters, or of signs that take nine in an address, has the same routes as any other', async () => {
+  await call('PUT', '/v1/rules/long', { prefix: 'long:', threshold: 100, strategy: 'Observe' })
+  const sensor = await TestSensor.connect(hub.url)
+  for (const key of [`long:${'k'.repeat(395)}`, `long:${'热'.repeat(130)}`]) {
+    sensor.report({ [key]: 500 })
+    const path = `/v1/keys/main/${encodeURIComponent(encodeURIComponent(key))}`
+    await waitFor(async () => (await call('GET', path)).status === 200)
+    expect((await call<KeyDetail>('GET', path)).body.ruleId).toBe('long')
+    const action = await call<{ rule: Rule }>('PUT', `${path}/action`, { action: 'cache', forMs: 60_000 })
+    expect(action.body.rule.pattern).toEqual({ kind: 'exact', keys: [key] })
+    expect((await call('DELETE', `${path}/action`)).status).toBe(204)
+  }
+  sensor.close()
+})
+
 test('text reports of both versions count, and refused ones say line and reason', async () => {
   // A window that a slow machine does not outlast.
   await call('PUT', '/v1/rules/text', { prefix: 't', threshold: 100, windowMs: 30_000 })
@@ -156,6 +181,44 @@ test('table, hosts, history, slots and alarms tell of a hot key', async () => {
   sensor.close()
 })
 
+test('of each process it is told how its reports and its table come, and the transports sum them up', async () => {
+  const hostOf = async (id: string) =>
+    (await call<{ hosts: HostView[] }>('GET', '/v1/hosts')).body.hosts.find(({ hostId }) => hostId === id)
+  const transport = async (kind: string) =>
+    (await call<{ transports: TransportView[] }>('GET', '/v1/transports')).body.transports.find(
+      (one) => one.kind === kind,
+    )
+  const before = (await transport('http'))!.reports!
+  const sensor = await TestSensor.connect(hub.url, { hostId: 'by-socket', serviceId: 'linked' })
+  sensor.report({ way1: 5 })
+  const { epoch, version: tableVersion } = sensor.table
+  const status = { sentAt: Date.now(), epoch, version: tableVersion, isOff: false, keys: [], watchers: [] }
+  sensor.send('status', { ...status, cachedBytes: 4096, counters: { ...noCounts, errors: 2 } })
+  await waitFor(async () => (await hostOf('by-socket'))?.cachedBytes === 4096)
+  expect(await hostOf('by-socket')).toMatchObject({ reportsBy: 'websocket', tablesBy: 'websocket', failures: 2 })
+  // Who came before these figures were sent tells nothing of them.
+  sensor.send('status', { ...status, counters: noCounts })
+  await waitFor(async () => (await hostOf('by-socket'))?.cachedBytes === null)
+  const now = Date.now()
+  // Two seconds old when it was sent.
+  const text = `# ${now - 2000},${now},posting,by-http\n# main\nway2:5\n`
+  await call('POST', '/v1/reports', text, { 'content-type': 'text/plain' })
+  expect(await hostOf('by-http')).toMatchObject({ agent: 'http', reportsBy: 'http', tablesBy: null, cachedBytes: null })
+  expect((await hostOf('by-http'))!.reportLagMs).toBeGreaterThanOrEqual(2000)
+  // A process of the service asks for its table.
+  await call('GET', '/v1/table?service=posting&instance=one')
+  expect(await hostOf('by-http')).toMatchObject({ tablesBy: 'http', isConnected: false })
+  expect(await transport('http')).toMatchObject({ isLive: true, carries: 'both', reports: before + 1 })
+  expect((await transport('http'))!.lagMs).toBeGreaterThanOrEqual(2000)
+  expect((await transport('websocket'))!.users).toBeGreaterThan(0)
+  expect(await transport('kafka')).toBeUndefined()
+  const { hubs } = (await call<{ hubs: HubView[] }>('GET', '/v1/hubs')).body
+  expect(hubs).toMatchObject([{ isThis: true, version, isAlone: false }])
+  expect(hubs[0]!.memoryBytes).toBeGreaterThan(1_000_000)
+  expect(hubs[0]!.startedAt).toBeLessThan(now)
+  sensor.close()
+})
+
 test('the OpenAPI document names every route of the hub, from the schemas that check the input', async () => {
   const { body } = await call<{
     openapi: string
@@ -174,6 +237,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       'delete /v1/barred/{id}',
       'delete /v1/finders/{id}',
       'delete /v1/keys/{cluster}/{key}/action',
+      'delete /v1/keys/{cluster}/{key}/prewarm',
       'delete /v1/prewarm/{id}',
       'delete /v1/rules/{id}',
       'delete /v1/tokens/{id}',
@@ -206,6 +270,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       'get /v1/staleness',
       'get /v1/table',
       'get /v1/tokens',
+      'get /v1/transports',
       'get /v1/watchers',
       'post /v1/alarms',
       'post /v1/alert-routes/{name}/test',

@@ -90,6 +90,12 @@ export interface HubServerOptions {
   readonly exports: OtlpExporter['counts'] | undefined
 }
 
+/**
+ * Characters of a part of an address. Fastify's own bound of 100 would leave long keys without their routes; what a request's
+ * head may have in all bounds this as well.
+ */
+const maxParamLength = 65_536
+
 /** Who does not answer a goodbye, a browser without a network for one, is not waited for longer than `closeTimeout`. */
 const socketOptions = { noServer: true, handleProtocols: chooseProtocol, closeTimeout: 2000 }
 
@@ -139,6 +145,7 @@ export class HubServer {
       loggerInstance: options.logger,
       logController: new LogController({ disableRequestLogging: true }),
       forceCloseConnections: true,
+      routerOptions: { maxParamLength },
       ...portOptions(options.connections),
       ...tls,
     }) as unknown as FastifyInstance

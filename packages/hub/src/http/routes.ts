@@ -75,8 +75,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       },
     },
     shows('/v1/hosts', 'The processes that report', '{ hosts: HostView[] }', () => {
-      const now = core.now()
-      return { hosts: [...fleet.hosts.all()].map((instance) => instance.view(now)) }
+      return { hosts: fleet.hosts.views(core.now(), core.delivery.isPublished) }
     }),
     shows(
       '/v1/hubs',
@@ -84,7 +83,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       '{ hubs: HubView[] }',
       (): { hubs: HubView[] } => {
         const { hubId } = core.options
-        const own = { hubId, isThis: true, processes: fleet.hosts.size, isAlone: keys.isAlone }
+        const own = { hubId, isThis: true, processes: fleet.hosts.size, isAlone: keys.isAlone, ...core.ownFigures() }
         return { hubs: [own, ...keys.otherHubs.map((hub) => ({ ...hub, isThis: false, isAlone: false }))] }
       },
     ),

@@ -1,4 +1,4 @@
-import { describeValue } from '@firebreak/core'
+import { describeValue, keyText, parseKeyText } from '@firebreak/core'
 import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
 import type { ApiRoute } from '../http/api-route.ts'
@@ -22,6 +22,8 @@ const body = z.strictObject({
 export interface PrewarmRoutesOptions {
   readonly prewarmer: Prewarmer
   readonly plan: (wish: PrewarmWish) => PrewarmPlan
+  /** Ends the hold of a key; false if it is not hot. */
+  readonly endPrewarm: (redisClusterId: string, key: string, who: string) => boolean
   /** What a key is called in the table. */
   readonly outside: (key: string) => string
   /** True where that is not its name. */
@@ -33,7 +35,8 @@ export interface PrewarmRoutesOptions {
 const maxAuditedKeys = 100
 
 /** Pre-warming over the API. Each call is in the audit before it is carried out, without the values. */
-export function prewarmRoutes({ prewarmer, plan, audit, outside, isRedacting }: PrewarmRoutesOptions): ApiRoute[] {
+export function prewarmRoutes(options: PrewarmRoutesOptions): ApiRoute[] {
+  const { prewarmer, plan, audit, outside, isRedacting, endPrewarm } = options
   return [
     {
       method: 'POST',
@@ -86,6 +89,26 @@ export function prewarmRoutes({ prewarmer, plan, audit, outside, isRedacting }: 
       role: 'viewer',
       answer: '{ jobs: PrewarmJob[] }',
       handle: async () => ({ jobs: await prewarmer.jobs() }),
+    },
+    {
+      method: 'DELETE',
+      path: '/v1/keys/:cluster/:key/prewarm',
+      summary: 'Ends the pre-warming of one key: it stays hot by its own heat alone',
+      role: 'operator',
+      answer: 'nothing',
+      status: 204,
+      async handle({ params, caller }) {
+        const name = parseKeyText(params['key']!)
+        if (name === undefined)
+          throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
+        const [redisClusterId, key] = [params['cluster']!, outside(name)]
+        prewarmer.release(redisClusterId, key)
+        if (!endPrewarm(redisClusterId, key, caller.who)) {
+          const message = `the key ${describeValue(params['key'])} is not hot: its pre-warming has ended`
+          throw new ApiProblem(404, 'FB_NOT_FOUND', message, 'key')
+        }
+        await audit(caller.who, `end the pre-warming of ${keyText(key)}`, { redisClusterId, key }, null)
+      },
     },
     {
       method: 'DELETE',

@@ -61,6 +61,43 @@ test('a pre-warmed key is hot at once for the named service, stays so without an
   expect(names()).toEqual([])
 })
 
+test('a pre-warming that is ended leaves a key hot by its own heat alone, at any hub, and is not given to who comes later', async () => {
+  const hub = await TestCore.open([rule])
+  hub.core.keys.prewarm({ ...job({ keys: ['product_1', 'product_2'] }), id: 'j' })
+  const names = () => [...hub.core.delivery.entries()].map(({ key }) => key).sort()
+  hub.clock.advance(2000)
+  hub.keepReporting(2000, { product_2: 300 })
+  expect(names()).toEqual(['product_1', 'product_2'])
+  for (const key of ['product_1', 'product_2']) expect(hub.core.keys.endPrewarm('main', key, 'bob')).toBe(true)
+  hub.keepReporting(3000, { product_2: 300 })
+  expect(names()).toEqual(['product_2'])
+  expect(hub.core.keys.endPrewarm('main', 'product_1', 'bob')).toBe(false)
+  expect(hub.core.keys.endPrewarm('main', 'product_9', 'bob')).toBe(false)
+  const warmed: PrewarmJob[] = []
+  const services = ['shop']
+  const prewarmer = new Prewarmer({
+    store: new MemoryStore(),
+    services: () => services,
+    warm: (given) => {
+      warmed.push(given)
+      return { warmed: 1, unmatched: [] }
+    },
+    onFailure: () => {},
+    onUnreached: () => {},
+    runtime: fakeRuntime(1, hub.clock),
+  })
+  await prewarmer.add(job({ keys: ['product_1', 'product_2'], services: [], at: prewarmer.now() }))
+  prewarmer.release('main', 'product_1')
+  services.push('web')
+  prewarmer.start()
+  hub.clock.advance(1000)
+  expect(warmed.map(({ keys, services: to }) => [keys, to])).toEqual([
+    [['product_1', 'product_2'], []],
+    [['product_2'], ['web']],
+  ])
+  prewarmer.close()
+})
+
 test('the time asked for holds although the key went up a level and down again meanwhile', async () => {
   const levels = [
     { threshold: 1000, strategies: ['LocalCache'] },

@@ -84,6 +84,17 @@ export class Prewarmer {
     return this.#options.store.deleteJob(id)
   }
 
+  /** Services that come from now on do not get this key of a job that is under way. */
+  release(redisClusterId: string, key: string): void {
+    for (const [id, running] of this.#running) {
+      const { job } = running
+      if (job.redisClusterId !== redisClusterId || !job.keys.includes(key)) continue
+      const keys = job.keys.filter((one) => one !== key)
+      if (keys.length === 0) this.#running.delete(id)
+      else this.#running.set(id, { ...running, job: { ...job, keys } })
+    }
+  }
+
   close(): void {
     this.#timer?.cancel()
   }

@@ -4,7 +4,8 @@ import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { HubCore } from '../hub-core.ts'
 import { openRedisStore } from '../store/open-redis-store.ts'
 
-const noCounts: StatusPayload['counters'] = {
+/** The counters of a shield that has done nothing. */
+export const noCounts: StatusPayload['counters'] = {
   reads: 0,
   writes: 0,
   localHits: 0,

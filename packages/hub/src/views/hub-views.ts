@@ -193,8 +193,12 @@ function ratesOf(sparkline: readonly number[]): { second: number; tenSeconds: nu
   return { second: Math.round(sparkline.at(-1) ?? 0), tenSeconds: mean(10), minute: mean(60) }
 }
 
-/** Each key's place by accesses of the last full second, and how many places it rose since ten seconds before. */
-function withRanks(views: readonly KeyView[]): KeyView[] {
+/**
+ * Each key's place in the list as it is without a choice of order, and how many places it rose by accesses of a full second,
+ * from ten seconds before to the last one.
+ */
+function withRanks(given: readonly KeyView[]): KeyView[] {
+  const views = given.toSorted(compareKeys('heat'))
   const places = (back: number) => {
     const ranked = views.map(({ sparkline, key }, index) => ({ index, key, rate: sparkline.at(back) ?? 0 }))
     ranked.sort((a, b) => b.rate - a.rate || (a.key < b.key ? -1 : 1))
@@ -203,7 +207,7 @@ function withRanks(views: readonly KeyView[]): KeyView[] {
     return rankOf
   }
   const [now, before] = [places(-1), places(-11)]
-  return views.map((view, index) => ({ ...view, rank: now[index]!, rankMove: before[index]! - now[index]! }))
+  return views.map((view, index) => ({ ...view, rank: index + 1, rankMove: before[index]! - now[index]! }))
 }
 
 /** Where services' rules differ a key has several tracks: the one that is furthest along is shown. */

@@ -36,12 +36,14 @@ export function buildStatus(clusters: Iterable<ClusterShield>, head: StatusHead)
   const watchers = []
   const copies = []
   const nodeCounts: Record<string, number> = {}
+  let cachedBytes = 0
   for (const cluster of clusters) {
     keys.push(...cluster.takeEffects())
     cluster.tally.drainInto(counters)
     copies.push(...cluster.takePlacedCopies())
     watchers.push(...cluster.watcherStatuses())
     nodeCounts[cluster.redisClusterId] = cluster.nodeCount
+    cachedBytes += cluster.caches.bytes
   }
   return {
     ...identity,
@@ -49,6 +51,7 @@ export function buildStatus(clusters: Iterable<ClusterShield>, head: StatusHead)
     keys,
     watchers,
     nodeCounts,
+    cachedBytes,
     ...(troubles.length > 0 && { troubles }),
     ...(copies.length > 0 && { copies: copies.slice(0, maxCopies) }),
   }

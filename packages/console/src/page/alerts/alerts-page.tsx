@@ -28,7 +28,7 @@ export function AlertsPage() {
           <p class="empty">
             {active.length === 0
               ? t('Nothing is broken.')
-              : t('{n} alarms now, {firing} of them firing; {ended} ended in the last day', {
+              : t('Alarms now: {n}, firing: {firing}; ended in the last day: {ended}', {
                   n: active.length,
                   firing: active.filter(({ state }) => state === 'firing').length,
                   ended: all.length - active.length,

@@ -59,7 +59,8 @@ function NodeLoads({ view, error }: NodeLoadsProps) {
           { title: t('In use'), cell: ({ utilisation }) => percent(utilisation), isNumber: true },
           {
             title: t('Without strategies'),
-            cell: ({ unhandledUtilisation }) => percent(unhandledUtilisation),
+            // What the server does beside what is reported would be there without strategies as well.
+            cell: ({ utilisation, unhandledUtilisation }) => percent(Math.max(utilisation, unhandledUtilisation)),
             isNumber: true,
           },
           { title: t('Serves'), cell: ({ operationsPerSecond }) => rate(operationsPerSecond), isNumber: true },

@@ -1,4 +1,5 @@
 import type { ApiError } from '@firebreak/core'
+import { t } from '../text/text.ts'
 import { csrfHeader, isSignInWanted, type SignedIn, signedIn } from './access.ts'
 
 type Method = 'GET' | 'PUT' | 'POST' | 'DELETE'
@@ -29,7 +30,7 @@ export async function call<T>(method: Method, path: string, body?: unknown): Pro
 export async function callText(method: Method, path: string, body?: string): Promise<string> {
   if (method !== 'GET' && signedIn.value === undefined) await loadSession()
   const headers = { 'content-type': 'text/plain', ...(method !== 'GET' && csrfHeader()) }
-  const response = await fetch(path, body === undefined ? { method } : { method, body, headers })
+  const response = await reach(path, body === undefined ? { method } : { method, body, headers })
   const text = await response.text()
   if (!response.ok) throw new Error(sentenceOf(text) ?? `${response.status} ${response.statusText}`)
   return text
@@ -61,8 +62,17 @@ async function send(method: Method, path: string, body?: unknown): Promise<{ res
     init.body = JSON.stringify(body)
     headers['content-type'] = 'application/json'
   }
-  const response = await fetch(path, init)
+  const response = await reach(path, init)
   return { response, text: await response.text() }
+}
+
+/** What a browser says of a hub that is gone differs by browser, and is in no language of ours. */
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, init)
+  } catch {
+    throw new Error(t('The hub does not answer.'))
+  }
 }
 
 function answerOf<T>({ ok, status, statusText }: Response, text: string): T {

@@ -94,7 +94,7 @@ export function FindingView({
             cell: ({ accessesPerSecond }) => (accessesPerSecond === undefined ? '–' : rate(accessesPerSecond)),
             isNumber: true,
           },
-          { title: t('Advice'), cell: (key) => <Advice of={key} />, isMinor: true },
+          { title: t('Advice'), cell: (key) => <Advice of={key} /> },
           {
             title: '',
             cell: ({ key, accessesPerSecond }) =>
@@ -140,7 +140,22 @@ function Advice({ of: { key, type, bytes: size, elements, accessesPerSecond } }:
     <>
       {advice} <code>{command}</code> <CopyButton text={command} />
       {deletes.test(command) && <small class="problem">{t('This deletes data: it cannot be undone.')}</small>}
+      {isSplittable(type) && <Split key={name} name={name} />}
     </>
+  )
+}
+
+function isSplittable(type: string | undefined): boolean {
+  return type === 'hash' || type === 'set' || type === 'list'
+}
+
+/** What `firebreak find advise` does by itself: copies into segments, compares, and leaves the key until it is cut over. */
+function Split({ name }: { readonly name: string }) {
+  const command = `firebreak find advise --apply split --key ${name}`
+  return (
+    <small>
+      {t('Or split it; the key stays until you cut over:')} <code>{command}</code> <CopyButton text={command} />
+    </small>
   )
 }
 

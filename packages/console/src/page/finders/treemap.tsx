@@ -1,4 +1,5 @@
 import { bytes, count, percent } from '../format/format.ts'
+import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
 
 /** A prefix with all keys below it. */
@@ -29,24 +30,41 @@ export function Treemap({ root }: { readonly root: Prefix }) {
   const text = (part: Prefix) =>
     `${part.prefix || t('(no prefix)')}: ${bytes(part.bytes)}, ${percent(part.bytes / Math.max(1, root.bytes))}, ${t('{n} keys', { n: count(part.keys) })}`
   return (
-    <svg
-      class="treemap"
-      viewBox={`0 0 ${width} ${height}`}
-      role="img"
-      aria-label={t('Bytes by prefix; the largest: {text}', { text: text(parts[0]!) })}
-    >
-      {squarify(parts, total).map(({ of: part, ...box }, index) => (
-        <g key={part.prefix}>
-          <title>{text(part)}</title>
-          <rect class={`tile-${Math.min(5, index)}`} {...box} />
-          {box.width > 90 && box.height > 22 && (
-            <text x={box.x + 6} y={box.y + 16}>
-              {part.prefix || t('(no prefix)')} {bytes(part.bytes)}
-            </text>
-          )}
-        </g>
-      ))}
-    </svg>
+    <>
+      <svg
+        class="treemap"
+        viewBox={`0 0 ${width} ${height}`}
+        role="img"
+        aria-label={t('Bytes by prefix; the largest: {text}', { text: text(parts[0]!) })}
+      >
+        {squarify(parts, total).map(({ of: part, ...box }, index) => (
+          <g key={part.prefix}>
+            <title>{text(part)}</title>
+            <rect class={`tile-${Math.min(5, index)}`} {...box} />
+            {box.width > 90 && box.height > 22 && (
+              <text x={box.x + 6} y={box.y + 16}>
+                {part.prefix || t('(no prefix)')} {bytes(part.bytes)}
+              </text>
+            )}
+          </g>
+        ))}
+      </svg>
+      <details class="as-table">
+        <summary>{t('as table')}</summary>
+        <RecordTable
+          label={t('Bytes by prefix')}
+          rows={parts}
+          id={({ prefix }) => prefix}
+          empty=""
+          columns={[
+            { title: t('Prefix'), cell: ({ prefix }) => <code>{prefix || t('(no prefix)')}</code> },
+            { title: t('Keys'), cell: ({ keys }) => count(keys), isNumber: true },
+            { title: t('Size'), cell: (part) => bytes(part.bytes), isNumber: true },
+            { title: t('Share'), cell: (part) => percent(part.bytes / Math.max(1, root.bytes)), isNumber: true },
+          ]}
+        />
+      </details>
+    </>
   )
 }
 

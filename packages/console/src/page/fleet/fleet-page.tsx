@@ -1,28 +1,26 @@
-import type { HostView, HubView, RuleStalenessView, WatcherView } from '@firebreak/core'
+import type { HubView, RuleStalenessView, WatcherView } from '@firebreak/core'
 import { overview } from '../data/live.ts'
 import { useLoaded } from '../data/loaded.ts'
-import { bytes, count, duration, milliseconds, percent, rate } from '../format/format.ts'
+import { bytes, count, milliseconds, percent, rate } from '../format/format.ts'
 import { Time } from '../format/time.tsx'
 import { Figure } from '../overview/verdict.tsx'
-import { route, setQuery } from '../shell/route.ts'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
-
-const silentMs = 5000
-const skewedMs = 1000
-/** Sensors confirm a table with their next status, a second later. */
-const lateMs = 3000
+import { Hubs } from './hubs.tsx'
+import { Sensors } from './sensors.tsx'
+import { Transports } from './transports.tsx'
 
 /** Is the plane healthy: sensors, sources of changes, the hub itself; who is behind, and why. */
 export function FleetPage() {
-  const hosts = useLoaded<{ hosts: HostView[] }>('/v1/hosts')
+  const hubs = useLoaded<{ hubs: HubView[] }>('/v1/hubs')
   const watchers = useLoaded<{ watchers: WatcherView[] }>('/v1/watchers')
   const staleness = useLoaded<{ rules: RuleStalenessView[] }>('/v1/staleness')
   return (
     <>
       <HubFacts />
-      <Hubs />
-      <Sensors hosts={hosts.value?.hosts} error={hosts.error} />
+      <Hubs hubs={hubs.value?.hubs} error={hubs.error} />
+      <Sensors hubs={hubs.value?.hubs} />
+      <Transports />
       <RedisNodes />
       <section aria-label={t('Sources of changes')}>
         <h2>{t('Sources of changes that this hub reads')}</h2>
@@ -109,142 +107,6 @@ function HubFacts() {
         </p>
       )}
     </section>
-  )
-}
-
-/** The others on the same store; a hub alone needs no list. */
-function Hubs() {
-  const { value, error } = useLoaded<{ hubs: HubView[] }>('/v1/hubs')
-  if (value === undefined || value.hubs.length < 2) return null
-  return (
-    <section aria-label={t('Hubs')}>
-      <h2>{t('Hubs that share the store')}</h2>
-      <RecordTable
-        label={t('Hubs')}
-        rows={value.hubs}
-        error={error}
-        id={({ hubId, isThis }) => `${isThis} ${hubId}`}
-        empty=""
-        columns={[
-          {
-            title: t('hub'),
-            cell: ({ hubId, isThis }) => (
-              <>
-                <code>{hubId}</code>
-                {isThis && <small>{t('this one')}</small>}
-              </>
-            ),
-          },
-          {
-            title: t('State'),
-            cell: ({ isAlone }) => (
-              <span class={`state ${isAlone ? 'unhandled' : 'handled'}`}>
-                {isAlone ? t('cut off from the store') : t('healthy')}
-              </span>
-            ),
-          },
-          { title: t('Processes'), cell: ({ processes }) => count(processes), isNumber: true },
-        ]}
-      />
-    </section>
-  )
-}
-
-function Sensors({
-  hosts,
-  error,
-}: {
-  readonly hosts: readonly HostView[] | undefined
-  readonly error: string | undefined
-}) {
-  const { filter = '' } = route.value.query
-  const now = overview.value?.hubTime ?? Date.now()
-  const rows = hosts?.filter(({ serviceId, hostId, instanceId }) =>
-    `${serviceId} ${hostId} ${instanceId}`.toLowerCase().includes(filter.toLowerCase()),
-  )
-  return (
-    <section aria-label={t('Sensors')}>
-      <div class="card-head">
-        <h2>{t('Sensors')}</h2>
-        <label class="inline">
-          <span class="unseen">{t('Filter')}</span>
-          <input
-            type="search"
-            name="filter"
-            placeholder={t('service or host')}
-            value={filter}
-            onInput={(event) => setQuery({ filter: event.currentTarget.value })}
-          />
-        </label>
-      </div>
-      <RecordTable
-        label={t('Sensors')}
-        rows={rows}
-        error={error}
-        id={({ instanceId }) => instanceId}
-        empty={hosts?.length === 0 ? t('No sensor is connected.') : t('No sensor fits the filter.')}
-        columns={[
-          { title: t('Service'), cell: ({ serviceId }) => serviceId },
-          { title: t('Host'), cell: ({ hostId, instanceId }) => <span title={instanceId}>{hostId}</span> },
-          { title: t('Agent'), cell: ({ agent }) => agent, isMinor: true },
-          { title: t('Health'), cell: (host) => <Health of={host} now={now} /> },
-          { title: t('Rate'), cell: ({ ratePerSecond }) => rate(ratePerSecond), isNumber: true },
-          {
-            title: t('From memory'),
-            cell: ({ hitRate }) => (hitRate == null ? '–' : percent(hitRate)),
-            isNumber: true,
-            isMinor: true,
-          },
-          {
-            title: t('Table'),
-            cell: ({ tableVersion, isOff }) => (isOff ? t('off') : tableVersion),
-            isNumber: true,
-            isMinor: true,
-          },
-          { title: t('Dropped'), cell: ({ droppedReports }) => count(droppedReports), isNumber: true, isMinor: true },
-          {
-            title: t('Clock off by'),
-            cell: ({ clockOffsetMs }) => milliseconds(Math.round(clockOffsetMs)),
-            isNumber: true,
-            isMinor: true,
-          },
-          {
-            title: t('Watchers'),
-            cell: ({ watchers }) =>
-              watchers
-                .map(({ kind, state, detail }) => `${kind}: ${state}${detail ? ` (${detail})` : ''}`)
-                .join(', ') || '–',
-            isMinor: true,
-          },
-          { title: t('Seen'), cell: ({ lastSeenAt }) => <Time at={lastSeenAt} />, isTight: true },
-        ]}
-      />
-    </section>
-  )
-}
-
-/** What is wrong with a sensor, in words; the worst first. */
-export function troublesOf(host: HostView, now: number): string[] {
-  const troubles: string[] = []
-  if (now - host.lastSeenAt > silentMs) troubles.push(t('silent'))
-  if (host.isConnected === false) troubles.push(t('reports only, gets no table'))
-  else if (!host.isOff && (host.tableBehindMs ?? 0) > lateMs)
-    troubles.push(t('without the newest table for {time}', { time: duration(host.tableBehindMs!) }))
-  if (host.isOff) troubles.push(t('switched off'))
-  if (host.watchers.some(({ state }) => state !== 'live')) troubles.push(t('a watcher is not live'))
-  if (Math.abs(host.clockOffsetMs) > skewedMs) troubles.push(t('its clock is wrong'))
-  if (host.droppedReports > 0) troubles.push(t('dropped reports'))
-  return troubles
-}
-
-function Health({ of: host, now }: { readonly of: HostView; readonly now: number }) {
-  const troubles = troublesOf(host, now)
-  if (troubles.length === 0) return <span class="state handled">{t('healthy')}</span>
-  return (
-    <>
-      <span class="state attention">{t('look here')}</span>
-      <small>{troubles.join(', ')}</small>
-    </>
   )
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { call } from '../data/api.ts'
 import { overview } from '../data/live.ts'
 import { count, duration, percent, rate, timeOfDay } from '../format/format.ts'
+import { replaceRule, ruleNow } from '../rules/replace-rule.ts'
 import { useDryRun } from '../rules/use-dry-run.ts'
 import { attempt } from '../shell/notices.tsx'
 import { t } from '../text/text.ts'
@@ -44,8 +45,8 @@ export function KeyActions(props: KeyActionsProps) {
   const { ratePerSecond } = now
   const [kind, setKind] = useState<Kind>()
   const path = `/v1/keys/${encodeURIComponent(redisClusterId)}/${encodeURIComponent(text)}/action`
-  const undo = async () => {
-    await call('DELETE', path)
+  const undo = async (rule: Rule) => {
+    await replaceRule(rule.id, rule, undefined)
     onChange()
   }
   return (
@@ -65,7 +66,7 @@ export function KeyActions(props: KeyActionsProps) {
               })}
             </span>
           )}
-          <button type="button" onClick={() => void attempt(t('Undone.'), undo)}>
+          <button type="button" onClick={() => void attempt(t('Undone.'), () => undo(inForce))}>
             {t('Undo')}
           </button>
         </p>
@@ -91,8 +92,12 @@ export function KeyActions(props: KeyActionsProps) {
           redisClusterId={redisClusterId}
           name={name}
           now={now}
-          onAct={async (done, action, canUndo) => {
-            const isDone = await attempt(done, action, canUndo ? undo : undefined)
+          inForce={inForce}
+          onAct={async (done, action) => {
+            const isDone = await attempt(done, action, async (takeBack) => {
+              await takeBack()
+              onChange()
+            })
             if (isDone) setKind(undefined)
             onChange()
           }}
@@ -109,10 +114,12 @@ interface PreviewProps {
   readonly name: string
   readonly now: KeyNow
   readonly path: string
-  readonly onAct: (done: string, action: () => Promise<unknown>, canUndo: boolean) => Promise<void>
+  readonly inForce: Rule | undefined
+  /** The action gives the way back. */
+  readonly onAct: (done: string, action: () => Promise<() => Promise<unknown>>) => Promise<void>
 }
 
-function Preview({ kind, redisClusterId, name, now, path, onAct }: PreviewProps) {
+function Preview({ kind, redisClusterId, name, now, inForce, path, onAct }: PreviewProps) {
   const [forMs, setForMs] = useState<number>(ends[0])
   const [limit, setLimit] = useState(() => Math.max(1, Math.round(now.ratePerSecond / 2)))
   const [onLimit, setOnLimit] = useState<BeyondLimit>('reject')
@@ -123,12 +130,16 @@ function Preview({ kind, redisClusterId, name, now, path, onAct }: PreviewProps)
   const loss = lossText(action, now)
   const act = () =>
     kind === 'prewarm'
-      ? onAct(
-          t('Pre-warmed until {until}; it ends by itself.', { until }),
-          () => call('POST', '/v1/prewarm', { redisClusterId, keys: [name], forMs }),
-          false,
-        )
-      : onAct(doneText(kind, forMs, limit), () => call('PUT', path, { action: kind, ...parameters, forMs }), true)
+      ? onAct(t('Pre-warmed until {until}; it ends by itself.', { until }), async () => {
+          await call('POST', '/v1/prewarm', { redisClusterId, keys: [name], forMs })
+          return () => call('DELETE', path.replace(/action$/, 'prewarm'))
+        })
+      : onAct(doneText(kind, forMs, limit), async () => {
+          const { rule } = await call<{ rule: Rule }>('PUT', path, { action: kind, ...parameters, forMs })
+          const done = await ruleNow(rule.id)
+          // What was in force before comes back, unless it has ended meanwhile.
+          return () => replaceRule(rule.id, done, isOver(inForce) ? undefined : inForce)
+        })
   return (
     <div class="preview">
       <div class="fields">
@@ -178,6 +189,10 @@ function Preview({ kind, redisClusterId, name, now, path, onAct }: PreviewProps)
       )}
     </div>
   )
+}
+
+function isOver(rule: Rule | undefined): boolean {
+  return rule?.until !== undefined && rule.until <= (overview.value?.hubTime ?? Date.now())
 }
 
 function doneText(kind: Exclude<Kind, 'prewarm'>, forMs: number, limit: number): string {

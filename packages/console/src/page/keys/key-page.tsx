@@ -10,7 +10,7 @@ import {
 import type { Rule } from '@firebreak/core/rules'
 import { TimeChart } from '../chart/time-chart.tsx'
 import { canOperate } from '../data/access.ts'
-import { overview } from '../data/live.ts'
+import { link, overview } from '../data/live.ts'
 import { useLoaded } from '../data/loaded.ts'
 import { ago, bytes, count, milliseconds, percent, rate } from '../format/format.ts'
 import { Time } from '../format/time.tsx'
@@ -106,7 +106,8 @@ function OneKey({ redisClusterId, text }: KeyProps) {
 const notUsed = { ratePerSecond: 0, strategy: null, ruleId: null, effect: null, handling: null } as const
 
 function cardClass(detail: KeyDetail | undefined): string {
-  if (detail === undefined) return 'unknown'
+  // What was true when the hub was heard last is no verdict now.
+  if (detail === undefined || link.value === 'lost') return 'unknown'
   return { handled: 'safe', observed: 'observed', unhandled: 'unsafe', none: 'unknown' }[detail.handling ?? 'none']
 }
 
@@ -219,6 +220,14 @@ function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Ru
           ) : (
             <a href={`#/rules?edit=${encodeURIComponent(detail.ruleId)}`}>{detail.ruleId}</a>
           )}
+        </dd>
+        <dt>{t('Commands')}</dt>
+        <dd>
+          {t('{reads} read, {writes} write; sensors count both, not which commands they were.', {
+            reads: rate(Math.max(0, detail.ratePerSecond - detail.writesPerSecond)),
+            writes: rate(detail.writesPerSecond),
+          })}{' '}
+          <code>{'firebreak find hot --monitor'}</code>
         </dd>
         <dt>{t('Strategy')}</dt>
         <dd>{strategyText(detail.strategy)}</dd>

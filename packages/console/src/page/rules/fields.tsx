@@ -1,3 +1,4 @@
+import { dateTime } from '../format/format.ts'
 import { t } from '../text/text.ts'
 
 interface FieldProps<T> {
@@ -34,6 +35,29 @@ export function NumberField(
           if (currentTarget.value !== '') onChange(Number(currentTarget.value))
           else if (isOptional) onChange(undefined)
         }}
+      />
+    </label>
+  )
+}
+
+/** A moment, by the reader's clock; empty: none. */
+export function TimeField({
+  label,
+  name,
+  value,
+  onChange,
+}: FieldProps<number | undefined> & { readonly value: number | undefined }) {
+  return (
+    <label>
+      {label}
+      <input
+        name={name}
+        type="datetime-local"
+        step="1"
+        value={value === undefined ? '' : dateTime(value).replace(' ', 'T')}
+        onChange={({ currentTarget }) =>
+          onChange(currentTarget.value === '' ? undefined : new Date(currentTarget.value).getTime())
+        }
       />
     </label>
   )

@@ -234,6 +234,16 @@ export function withRollout(rule: Rule, percent: number | undefined): Rule {
   return withField(rule, 'rollout', percent === undefined ? undefined : { ...rest, percent })
 }
 
+export function withRolloutField(rule: Rule, name: 'steps' | 'stepMs', value: unknown): Rule {
+  return rule.rollout === undefined ? rule : { ...rule, rollout: withField(rule.rollout, name, value) }
+}
+
+/** `10, 50, 100` while it is typed: what is no number yet is left out; nothing is no steps. */
+export function stepsIn(text: string): number[] | undefined {
+  const steps = text.split(/[\s,，]+/).flatMap((part) => (/^\d+$/.test(part) ? [Number(part)] : []))
+  return steps.length === 0 ? undefined : steps
+}
+
 /** Whether the form can show a rule: the short form that people may write has other fields. */
 function isWhole(value: unknown): value is Rule {
   const { pattern, levels, windowMs } = (value ?? {}) as Partial<Rule>

@@ -1,16 +1,18 @@
-import { isAutoRule, type KeyPattern, type Rule } from '@firebreak/core/rules'
+import { isAutoRule, type KeyPattern, patternText, type Rule } from '@firebreak/core/rules'
 import { t } from '../text/text.ts'
-import { ChoiceField, NumberField, TextField } from './fields.tsx'
+import { ChoiceField, NumberField, TextField, TimeField } from './fields.tsx'
 import { LevelFields } from './level-fields.tsx'
 import {
   patternKinds,
   patternOf,
   patternValue,
+  stepsIn,
   withField,
   withLevel,
   withNewLevel,
   withoutLevel,
   withRollout,
+  withRolloutField,
 } from './rule-draft.ts'
 
 interface RuleFieldsProps {
@@ -20,6 +22,11 @@ interface RuleFieldsProps {
 }
 
 const maxLevels = 16
+
+/** Whether a pattern can be edited as text: keys of bytes, or with a line end in them, cannot. */
+function isOfLines(pattern: KeyPattern): boolean {
+  return pattern.kind !== 'exact' || pattern.keys.every((key) => !/^\0b|\n/.test(key))
+}
 
 /** A rule as a form: which keys, how hot, and what then. */
 export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
@@ -41,8 +48,10 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
         <TextField
           label={pattern.kind === 'exact' ? t('Keys, one a line') : t('Pattern')}
           name="pattern"
-          value={patternValue(pattern)}
+          value={isOfLines(pattern) ? patternValue(pattern) : patternText(pattern)}
           hasLines={pattern.kind === 'exact'}
+          // As lines of text they would come back as others: the JSON has them.
+          isReadOnly={!isOfLines(pattern)}
           onChange={(value) => setPattern(pattern.kind, value)}
         />
         <TextField
@@ -120,6 +129,26 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           value={rule.rollout?.percent}
           onChange={(percent) => onChange(withRollout(rule, percent))}
         />
+        {rule.rollout !== undefined && (
+          <>
+            <TextField
+              label={t('Then by itself, in % with commas')}
+              name="rolloutSteps"
+              isOptional
+              value={rule.rollout.steps?.join(', ') ?? ''}
+              onChange={(text) => onChange(withRolloutField(rule, 'steps', stepsIn(text)))}
+            />
+            <NumberField
+              label={t('Each step lasts ms')}
+              name="rolloutStepMs"
+              min={1000}
+              isOptional
+              value={rule.rollout.stepMs}
+              onChange={(value) => onChange(withRolloutField(rule, 'stepMs', value))}
+            />
+          </>
+        )}
+        <TimeField label={t('Deleted at')} name="until" value={rule.until} onChange={(value) => set('until', value)} />
         {rule.rollout?.stopped !== undefined && <p class="problem">{rule.rollout.stopped}</p>}
       </fieldset>
       {rule.levels.map((level, index) => (

@@ -13,6 +13,7 @@ import { attempt } from '../shell/notices.tsx'
 import { addressOf, route, setQuery } from '../shell/route.ts'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
+import { replaceRule, replaceWithUndo, ruleNow } from './replace-rule.ts'
 import { draftOf, newDraft, type RuleDraft, readyToSave } from './rule-draft.ts'
 import { RuleEditor } from './rule-editor.tsx'
 import { RuleVersions } from './rule-versions.tsx'
@@ -21,22 +22,23 @@ import { RuleVersions } from './rule-versions.tsx'
 export function RulesPage() {
   const { edit } = route.value.query
   const { value, error, reload } = useLoaded<RulesView>('/v1/rules')
-  const [removed, setRemoved] = useState<Rule>()
+  const [removedId, setRemoved] = useState<string>()
+  // As the list has it when it is confirmed.
+  const removed = value?.rules.find(({ id }) => id === removedId)
   const remove = async (rule: Rule) => {
-    const path = pathOf(rule.id)
     await attempt(
       t('Rule {id} removed.', { id: rule.id }),
-      () => call('DELETE', path),
-      () => call('PUT', path, rule),
+      () => replaceWithUndo(rule.id, rule, undefined),
+      (undo) => undo().then(reload),
     )
     reload()
   }
   const setMode = async (rule: Rule, mode: Rule['mode']) => {
-    const path = pathOf(rule.id)
     await attempt(
       t('Rule {id} is {mode} now.', { id: rule.id, mode }),
-      () => call('PUT', path, { ...rule, mode }),
-      () => call('PUT', path, rule),
+      // The list may be old: what somebody else has changed in the rule stays.
+      () => replaceWithUndo(rule.id, rule, { ...rule, mode }),
+      (undo) => undo().then(reload),
     )
     reload()
   }
@@ -122,7 +124,7 @@ export function RulesPage() {
                     <a class="button quiet" href={addressOf({ page: 'rules', parts: [], query: { edit: rule.id } })}>
                       {t('Edit')}
                     </a>
-                    <button type="button" class="quiet" onClick={() => setRemoved(rule)}>
+                    <button type="button" class="quiet" onClick={() => setRemoved(rule.id)}>
                       {t('Remove')}
                     </button>
                   </span>
@@ -226,8 +228,11 @@ function OneRule({ edit, opened, onSaved }: OneRuleProps & { readonly opened: re
     const { id } = ready
     onSaved()
     close()
-    const undo = () => (before === undefined ? call('DELETE', pathOf(id)) : call('PUT', pathOf(id), before))
-    await attempt(t('Rule {id} saved.', { id }), async () => {}, undo)
+    await attempt(
+      t('Rule {id} saved.', { id }),
+      () => ruleNow(id),
+      (saved) => replaceRule(id, saved, before).then(onSaved),
+    )
   }
   return <RuleEditor draft={draft} refused={refused} onChange={change} onSave={() => void save()} onCancel={close} />
 }

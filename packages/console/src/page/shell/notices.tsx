@@ -15,11 +15,15 @@ export function notify(notice: Notice): void {
   shown.value = notice
 }
 
-/** Does something and says how it went; whether it worked. */
-export async function attempt(done: string, action: () => Promise<unknown>, undo?: () => Promise<unknown>) {
+/** Does something and says how it went; whether it worked. An action that gives a way back is asked for it by `undo`. */
+export async function attempt<Done>(
+  done: string,
+  action: () => Promise<Done>,
+  undo?: (done: Done) => Promise<unknown>,
+): Promise<boolean> {
   try {
-    await action()
-    notify(undo === undefined ? { text: done } : { text: done, undo })
+    const result = await action()
+    notify(undo === undefined ? { text: done } : { text: done, undo: () => undo(result) })
     return true
   } catch (error) {
     notify({ text: (error as Error).message, isProblem: true })

@@ -20,7 +20,7 @@ export function SignIn() {
   }
   return (
     <section>
-      <h2>{t('Sign in to this hub')}</h2>
+      <h1>{t('Sign in to this hub')}</h1>
       <form class="fields" onSubmit={send}>
         {isByName ? (
           <>

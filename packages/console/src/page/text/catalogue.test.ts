@@ -30,6 +30,7 @@ const words = [
   ...['Limit', 'Cache', 'Copy', 'Pre-warm', 'Ignore', 'Key', 'Rule', 'Service', 'Person', 'serving', 'paused'],
   ...['only suggest', 'warm by itself'],
   ...['placed', 'paid', 'cancelled', 'expired', 'refunded'],
+  ...['tables', 'reports and tables', 'refused'],
   ...['is refused', 'gets the last known value', 'waits', 'only observed', 'not handled', 'leftOut'],
 ]
 

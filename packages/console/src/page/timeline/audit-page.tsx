@@ -4,6 +4,7 @@ import { canOperate } from '../data/access.ts'
 import { call } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'
 import { Time } from '../format/time.tsx'
+import { replaceWithUndo, ruleNow } from '../rules/replace-rule.ts'
 import { Confirm } from '../shell/dialog.tsx'
 import { attempt } from '../shell/notices.tsx'
 import { route, setQuery } from '../shell/route.ts'
@@ -33,7 +34,11 @@ export function AuditPage() {
         .includes(what.toLowerCase()),
   )
   const revert = async (entry: AuditEntry) => {
-    await attempt(t('Reverted.'), () => revertEntry(entry))
+    await attempt(
+      t('Reverted.'),
+      () => revertEntry(entry),
+      (undo) => undo().then(reload),
+    )
     reload()
   }
   return (
@@ -114,13 +119,16 @@ function isRevertible({ before, after }: AuditEntry): boolean {
   return ruleIn(before) !== undefined || ruleIn(after) !== undefined || switchIn(before) !== undefined
 }
 
-async function revertEntry({ before, after }: AuditEntry): Promise<void> {
+/** Gives the way back. */
+async function revertEntry({ before, after }: AuditEntry): Promise<() => Promise<unknown>> {
   const isOff = switchIn(before)
+  if (isOff !== undefined) {
+    await call('POST', '/v1/switch', { isOff })
+    return () => call('POST', '/v1/switch', { isOff: !isOff })
+  }
   const rule = ruleIn(before)
-  const added = ruleIn(after)
-  if (isOff !== undefined) await call('POST', '/v1/switch', { isOff })
-  else if (rule !== undefined) await call('PUT', `/v1/rules/${encodeURIComponent(rule.id)}`, rule)
-  else if (added !== undefined) await call('DELETE', `/v1/rules/${encodeURIComponent(added.id)}`)
+  const { id } = (rule ?? ruleIn(after))!
+  return replaceWithUndo(id, await ruleNow(id), rule)
 }
 
 function ruleIn(value: unknown): { readonly id: string } | undefined {

@@ -1,3 +1,4 @@
+import { keyName } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { changesBetween, shortText } from './diff.tsx'
 
@@ -24,4 +25,8 @@ test('something as a whole is told by what makes it what it is', () => {
   }
   expect(shortText(rule)).toBe('mode on, prefix stock:, enter 500, strategy LocalCache')
   expect(shortText('text')).toBe('text')
+  expect(shortText({ keys: [keyName(Uint8Array.of(0xff, 0, 0x80))] })).toBe('keys %FF%00%80')
+  const at = new Date(2026, 10, 19, 3, 4, 5).getTime()
+  const job = { keys: ['product:1', 'product:2'], forMs: 1_800_000, at, services: [], keyCount: 2 }
+  expect(shortText(job)).toBe('keys product:1, product:2, forMs 30 min, at 2026-11-19 03:04:05, keyCount 2')
 })

@@ -1,4 +1,6 @@
+import { keyText, readableKey } from '@firebreak/core'
 import { cutMiddle } from '../format/cut-middle.ts'
+import { dateTime, duration } from '../format/format.ts'
 import { t } from '../text/text.ts'
 
 /** One field that differs; undefined where it is not there. */
@@ -34,9 +36,9 @@ export function Diff({ before, after }: { readonly before: unknown; readonly aft
         <div key={path}>
           <dt>{nameOf(path) || t('all of it')}</dt>
           <dd>
-            {was !== undefined && <del>{textOf(was)}</del>}
+            {was !== undefined && <del>{textOf(was, path)}</del>}
             {was !== undefined && is !== undefined && <span aria-hidden="true"> → </span>}
-            {is !== undefined && <ins>{textOf(is)}</ins>}
+            {is !== undefined && <ins>{textOf(is, path)}</ins>}
           </dd>
         </div>
       ))}
@@ -56,10 +58,15 @@ function Whole({ of: value }: { readonly of: unknown }) {
 
 /** The values that tell what something is, without names and braces. */
 export function shortText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(shortText).join(', ')
   if (!isHolder(value)) return textOf(value)
   const parts = Object.entries(value)
     .filter(([name, part]) => !quiet.has(name) && part !== '*' && part !== '')
-    .map(([name, part]) => (isHolder(part) ? shortText(part) : `${name} ${textOf(part)}`))
+    .map(([name, part]) => {
+      if (!isHolder(part)) return `${name} ${textOf(part, name)}`
+      // A list of plain values needs its name; of parts, each has names of its own.
+      return Array.isArray(part) && part.some((one) => !isHolder(one)) ? `${name} ${shortText(part)}` : shortText(part)
+    })
   return parts.filter((part) => part !== '').join(', ')
 }
 
@@ -78,7 +85,10 @@ function nameOf(path: string): string {
     .replace(/: $/, '')
 }
 
-function textOf(value: unknown): string {
+/** `path` tells what a number is: `until` and `at` are moments. */
+function textOf(value: unknown, path = ''): string {
   if (value === Number.MAX_SAFE_INTEGER) return t('never')
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  if (typeof value === 'number' && value > 1e12 && /(^|\.)(until|at|\w+At)$/.test(path)) return dateTime(value)
+  if (typeof value === 'number' && /(^|\.)forMs$/.test(path)) return duration(value)
+  return typeof value === 'string' ? readableKey(keyText(value)) : JSON.stringify(value)
 }

@@ -1,5 +1,5 @@
-// `npm run floods [-- --at FOLDER] [-- NAME …] [--json]`: what each flood of the threat model costs a server of a built
-// checkout, in memory over that of the idle server and in time of its processor. A server of its own for each flood; a
+// `npm run floods [-- --at FOLDER] [-- NAME …] [--json]`: what each flood of the threat model costs a server, of
+// this checkout or of another that is built, in memory over that of the idle server and in time of its processor. A server of its own for each flood; a
 // small flood comes first, so that what a process takes once for its first connections is not in the figures.
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
@@ -11,7 +11,7 @@ import { startVictim, type Victim, type VictimKind } from './victims.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { at: { type: 'string', default: process.cwd() }, json: { type: 'boolean', default: false } },
+  options: { at: { type: 'string' }, json: { type: 'boolean', default: false } },
 })
 
 const megabyte = 1024 * 1024

@@ -66,6 +66,7 @@ const jobs = {
   chaos: () => source('test/chaos/run-chaos.ts', rest),
   simulate: () => source('test/simulation/main.ts', rest),
   fuzz: () => run(node, ['--max-old-space-size=256', ...fromSource, join(root, 'test/fuzz/main.ts'), ...rest]),
+  floods: () => source('test/security/flood-figures.ts', rest),
   check: () => inOrder(lint, typecheck),
   test: () => {
     ensureServers()

@@ -7,6 +7,8 @@ import type { FuzzTarget } from './target.ts'
 export interface FuzzOptions {
   readonly seed: number
   readonly forMs: number
+  /** Mutated inputs that run however long they take: a busy machine leaves no target out. @default 0 */
+  readonly leastInputs?: number
   /** Inputs that broke a law once; they are run first. */
   readonly faults: readonly Buffer[]
   /** Inputs of earlier runs that reached something new. */
@@ -31,7 +33,7 @@ export interface FuzzResult {
 
 /** Runs mutated inputs through a target until the time is over or a law is broken; then looks for the smallest input. */
 export async function fuzzTarget(target: FuzzTarget, options: FuzzOptions): Promise<FuzzResult> {
-  const { coverage, onInput } = options
+  const { coverage, onInput, leastInputs = 0 } = options
   const random = new SeededRandom(options.seed)
   const seeds = target.seeds().map((bytes) => Buffer.from(bytes))
   const known = [...seeds, ...options.faults, ...options.corpus]
@@ -52,13 +54,15 @@ export async function fuzzTarget(target: FuzzTarget, options: FuzzOptions): Prom
     if (options.sifts === true && options.corpus.includes(input) && coverage.take().size > 0) found.push(input)
   }
   coverage.take()
-  while (failure === undefined && performance.now() - startedAt < options.forMs) {
+  const least = inputs + leastInputs
+  const isOver = (ms: number) => inputs >= least && performance.now() - startedAt >= ms
+  while (failure === undefined && !isOver(options.forMs)) {
     const batch: Buffer[] = []
     for (let index = target.batch ?? 256; index > 0 && failure === undefined; index--) {
       const input = mutate(random, known, target)
       batch.push(input)
       failure = await run(input)
-      if (performance.now() - startedAt > options.forMs * 2) break
+      if (isOver(options.forMs * 2)) break
     }
     const fresh = coverage.take()
     if (fresh.size === 0 || failure !== undefined) continue

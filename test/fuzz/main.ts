@@ -61,6 +61,7 @@ async function runAll(): Promise<number> {
     const result = await fuzzTarget(target, {
       seed,
       forMs: (seconds * 1000) / (values.together ? targets.length : 1),
+      leastInputs: 24,
       faults: faults.filter((fault) => fault.target === target.name).map(({ input }) => Buffer.from(input, 'base64')),
       corpus: readCorpus(target.name),
       sifts: values.keep,

@@ -75,7 +75,7 @@ function hello(instanceId: string): Uint8Array {
 
 /** A first, small flood makes the process take what connections cost it once and for all. */
 async function flood(victim: Victim, request: HeldRequest): Promise<FloodCost> {
-  await holdOpen(victim, { ...request, bytes: 64 * 1024 }, 40, 500)
+  await holdOpen(victim, { ...request, bytes: 64 * 1024 }, 40, 500, 0)
   return holdOpen(victim, request)
 }
 
@@ -105,10 +105,11 @@ test('40 sensors that have said hello, and begin a large frame without its end, 
     ...upgrade(hub.ports.http),
     headOf: () => upgrade(hub.ports.http, hello(`held-${nth++}`)).head,
   })
-  await holdOpen(hub, { ...request(), bytes: 32 * 1024 }, 40, 500)
+  await holdOpen(hub, { ...request(), bytes: 32 * 1024 }, 40, 500, 0)
   const { peakBytes, open } = await holdOpen(hub, request(), 40, 3000)
-  // What is held is bounded by maxUnfinishedBytes; what was let go is garbage for a while.
-  expect(peakBytes).toBeLessThan(4 * maxPeakBytes)
+  // What is held is bounded by maxUnfinishedBytes; what was let go is garbage until V8 finds that worth a collection. Without
+  // the bound it is 560 MB.
+  expect(peakBytes).toBeLessThan(10 * maxPeakBytes)
   expect(open).toBe(0)
 })
 
@@ -171,6 +172,6 @@ test.each(['hub', 'limits', 'ids', 'proxy'] as const)('a request that drips in i
   const victim = victims[kind]
   const port = victim.ports.http
   const head = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-Slow: `
-  const { open } = await holdOpen(victim, { port, head, bytes: 0 }, 5, kind === 'proxy' ? 16_000 : 4000)
+  const { open } = await holdOpen(victim, { port, head, bytes: 0 }, 5, 1000)
   expect(open).toBe(0)
 })

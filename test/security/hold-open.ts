@@ -18,15 +18,29 @@ export interface HeldRequest {
 export interface FloodCost {
   /** The most memory over what it was before. */
   readonly peakBytes: number
-  /** Connections that were still open at the end. */
+  /** What the victim used of the processor while they were held. */
+  readonly cpuMs: number
+  /** Connections that were still open at the end; on a busy machine some are waited for. */
   readonly open: number
   /** The beginnings of what came back, by connection. */
   readonly answers: readonly string[]
 }
 
-/** Opens `count` connections that each send a request without its end, and holds them open for `holdMs`. */
-export async function holdOpen(victim: Victim, request: HeldRequest, count = 40, holdMs = 2000): Promise<FloodCost> {
-  const before = victim.rss()
+/** How long a victim is waited for that ought to end a connection: it may get little of a busy machine. */
+const patienceMs = 45_000
+
+/**
+ * Opens `count` connections that each send a request without its end, and holds them open for `holdMs`, or until the
+ * victim has ended them where that takes it longer.
+ */
+export async function holdOpen(
+  victim: Victim,
+  request: HeldRequest,
+  count = 40,
+  holdMs = 2000,
+  waitMs = patienceMs,
+): Promise<FloodCost> {
+  const [before, cpuBefore] = [victim.rss(), victim.cpuMs()]
   let peak = before
   const sampler = setInterval(() => (peak = Math.max(peak, victim.rss())), 20)
   const sockets: Socket[] = []
@@ -40,10 +54,14 @@ export async function holdOpen(victim: Victim, request: HeldRequest, count = 40,
     sockets.push(socket)
   }
   await new Promise((resolve) => setTimeout(resolve, holdMs))
+  const stillOpen = () => sockets.filter((socket) => !socket.destroyed && socket.readyState === 'open').length
+  const until = performance.now() + waitMs
+  while (stillOpen() > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 50))
   clearInterval(sampler)
-  const open = sockets.filter((socket) => !socket.destroyed && socket.readyState === 'open').length
+  const open = stillOpen()
+  const cpuMs = victim.cpuMs() - cpuBefore
   for (const socket of sockets) socket.destroy()
-  return { peakBytes: peak - before, open, answers }
+  return { peakBytes: peak - before, cpuMs, open, answers }
 }
 
 function send(socket: Socket, { head, headOf, bytes, piece = plainPiece }: HeldRequest): void {

@@ -31,10 +31,14 @@ async function drip({ socket, closed }: Held): Promise<void> {
   clearInterval(timer)
 }
 
-describe.each(['limits', 'ids'] as const)('%s', (kind) => {
+describe.each([
+  ['hub', '/v1/reports', { tokens: { apps: [{ name: 'shop', token }], people: [] } }],
+  ['limits', '/v1/limits/policy', { token }],
+  ['ids', '/v1/limits/policy', { token }],
+] as const)('%s', (kind, path, access) => {
   let victim: Victim
   beforeAll(async () => {
-    victim = await startVictim(kind, { connections, token })
+    victim = await startVictim(kind, { connections, ...access })
   })
   afterAll(() => victim.child.stop())
   const port = () => victim.ports.http
@@ -46,7 +50,7 @@ describe.each(['limits', 'ids'] as const)('%s', (kind) => {
   })
 
   test('a body that drips in byte by byte ends it', async () => {
-    const head = `POST /v1/limits/policy HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
     await drip(await open(port(), `${head}Content-Type: text/plain\r\nContent-Length: 100000\r\n\r\n`))
   })
 
@@ -64,6 +68,36 @@ describe.each(['limits', 'ids'] as const)('%s', (kind) => {
     expect(refused.text).toBe('')
     held[0]!.socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n')
     await waitFor(() => held[0]!.text.startsWith('HTTP/1.1'))
+    for (const { socket } of held) socket.destroy()
+  })
+})
+
+describe('ids over RESP', () => {
+  let victim: Victim
+  beforeAll(async () => {
+    victim = await startVictim('ids', {
+      token,
+      respConnections: { maxConnections, authTimeoutMs: 800, idleTimeoutMs: 1000 },
+    })
+  })
+  afterAll(() => victim.child.stop())
+  const signIn = `*2\r\n$4\r\nAUTH\r\n$${token.length}\r\n${token}\r\n`
+
+  test('a command that drips in byte by byte ends the connection before a password, silence after it', async () => {
+    await drip(await open(victim.ports.resp, '*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000\r\n'))
+    const known = await open(victim.ports.resp, signIn)
+    await waitFor(() => known.text === '+OK\r\n')
+    await known.closed
+  })
+
+  test('one client more than there may be is closed at once, and the others go on', async () => {
+    const held = await Promise.all(Array.from({ length: maxConnections }, () => open(victim.ports.resp, signIn)))
+    await waitFor(() => held.every(({ text }) => text === '+OK\r\n'))
+    const refused = await open(victim.ports.resp, signIn)
+    await refused.closed
+    expect(refused.text).toBe('')
+    held[0]!.socket.write('*1\r\n$4\r\nPING\r\n')
+    await waitFor(() => held[0]!.text.endsWith('+PONG\r\n'))
     for (const { socket } of held) socket.destroy()
   })
 })

@@ -1,10 +1,17 @@
-import { openHubServices, startHub, startIdsServer, startLimitsServer } from '@firebreak/hub'
-import { SegmentIds, sqliteSegmentStore } from '@firebreak/ids'
-import { startProxy } from '@firebreak/proxy'
+import { pathToFileURL } from 'node:url'
 
-/** One of our servers in a process of its own, so that an attack's price can be told: which one, and its options as JSON. */
-const [kind, json = '{}'] = process.argv.slice(2)
+/**
+ * One of our servers in a process of its own, so that an attack's price can be told: which one, its options as JSON, and
+ * the folder of a built checkout, of another version perhaps. @default this one's sources
+ */
+const [kind, json = '{}', folder] = process.argv.slice(2)
 const options = JSON.parse(json)
+const room = (name: string) =>
+  import(folder === undefined ? `@firebreak/${name}` : pathToFileURL(`${folder}/packages/${name}/dist/index.js`).href)
+const { openHubServices, startHub, startIdsServer, startLimitsServer }: typeof import('@firebreak/hub') =
+  await room('hub')
+const { SegmentIds, sqliteSegmentStore }: typeof import('@firebreak/ids') = await room('ids')
+const { startProxy }: typeof import('@firebreak/proxy') = await room('proxy')
 
 async function start(): Promise<Record<string, number | undefined>> {
   switch (kind) {

@@ -13,8 +13,12 @@ export interface Victim {
   cpuMs(): number
 }
 
-export async function startVictim(kind: 'hub' | 'limits' | 'ids' | 'proxy', options: object): Promise<Victim> {
-  const child = startSource(new URL('./victim.ts', import.meta.url), [kind, JSON.stringify(options)])
+export type VictimKind = 'hub' | 'limits' | 'ids' | 'proxy'
+
+/** `folder`: a built checkout whose servers are to be attacked. @default the sources of this one */
+export async function startVictim(kind: VictimKind, options: object, folder?: string): Promise<Victim> {
+  const args = [kind, JSON.stringify(options), ...(folder === undefined ? [] : [folder])]
+  const child = startSource(new URL('./victim.ts', import.meta.url), args)
   const [, ports] = await child.printed(/listening (\{.*\})/, startMs)
   return {
     child,

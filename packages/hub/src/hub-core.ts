@@ -291,12 +291,12 @@ export class HubCore {
 
   /** Where sensors are let in, over whatever carries their frames. */
   sensorSessions(): SensorSessions {
-    const { runtime, hubId, heartbeatMs } = this.options
+    const { runtime, hubId, heartbeatMs, maxInstanceConnections } = this.options
     const { collector, fleet, keys, delivery, lane, barred } = this
     const watched = () => this.watchers.watched()
     const outside = (text: string) => this.outsideText(text)
     const rooms = { collector, fleet, keys, delivery, lane, barred, inspections: this.inspections, watched, outside }
-    return new SensorSessions({ runtime, hubId, heartbeatMs, ...rooms })
+    return new SensorSessions({ runtime, hubId, heartbeatMs, maxInstanceConnections, ...rooms })
   }
 
   /** What users see. */

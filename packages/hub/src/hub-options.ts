@@ -65,6 +65,8 @@ export interface HubCoreOptions {
   readonly maxTokenProcesses?: number
   /** Clusters that one process may speak of. @default 100 */
   readonly maxInstanceClusters?: number
+  /** Connections that one process may have: the oldest of more is ended. @default 4 */
+  readonly maxInstanceConnections?: number
   /** Keys that are counted at once, of all clusters together, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
   /**
@@ -131,6 +133,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     maxInstanceAccessesPerSecond: 2_000_000,
     maxInstanceKeysPerSecond: 100_000,
     maxInstanceClusters: 100,
+    maxInstanceConnections: 4,
     maxTokenProcesses: 10_000,
     maxTrackedKeys: 2_000_000,
     ingestThreads: 0,
@@ -164,4 +167,9 @@ export interface UnfinishedFrameBounds {
   readonly frameTimeoutMs?: number
   /** Bytes of unfinished frames of all sensors together. @default 134217728 */
   readonly maxUnfinishedBytes?: number
+}
+
+export const unfinishedFrameDefaults: Required<UnfinishedFrameBounds> = {
+  frameTimeoutMs: 10_000,
+  maxUnfinishedBytes: 128 * 1024 * 1024,
 }

@@ -1,4 +1,4 @@
-import { choiceOf, onOrOff, portNumber, type SettingTable, text } from '@firebreak/core/settings'
+import { choiceOf, onOrOff, portNumber, portSettings, type SettingTable, text } from '@firebreak/core/settings'
 
 /** The settings of `firebreak limits`. */
 export const limitsSettings: SettingTable = {
@@ -50,6 +50,7 @@ export const limitsSettings: SettingTable = {
       isSecret: true,
       summary: 'the token that clients must send',
     },
+    ...portSettings,
     {
       name: 'koalaPaths',
       type: onOrOff,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { portBounds } from '@firebreak/core/settings'
 import { startLimitsServer } from '@firebreak/hub'
 import { plainScript, plainScriptNames } from '@firebreak/limits'
 import { type Policy, parsePolicy, writePolicyDocument, writePolicyText } from '@firebreak/limits/policy'
@@ -91,7 +92,8 @@ interface LimitsValues {
 
 async function serve(args: readonly string[], io: CommandIo): Promise<number> {
   const settings = CommandSettings.read(limitsSettings, args, io)
-  const { policy, redis, leakStorage, prefix, ...listening } = settings.values as LimitsValues
+  const { bounds, others } = portBounds(settings.values)
+  const { policy, redis, leakStorage, prefix, ...listening } = others as LimitsValues
   const counters = openRuleStore({ redis, leakStorage, prefix }, (error) =>
     io.stderr.write(`firebreak limits: Redis: ${error.message}\n`),
   )
@@ -99,6 +101,7 @@ async function serve(args: readonly string[], io: CommandIo): Promise<number> {
     store: counters.store,
     port: 4980,
     ...listening,
+    ...(bounds !== undefined && { connections: bounds }),
     ...(policy !== undefined && { policyFile: policy }),
   })
   const stopListening = onHangUp('firebreak limits', server.reload, io)

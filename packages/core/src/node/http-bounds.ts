@@ -15,12 +15,16 @@ export interface HttpBounds {
   readonly idleTimeoutMs?: number
 }
 
+export const httpBoundDefaults: Required<HttpBounds> = {
+  maxConnections: 20_000,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  idleTimeoutMs: 75_000,
+}
+
 /** Options that `createServer` needs for the bounds to hold; `boundHttpServer` sets the rest. */
-export function httpServerOptions({
-  headersTimeoutMs = 10_000,
-  requestTimeoutMs = 30_000,
-  idleTimeoutMs = 75_000,
-}: HttpBounds = {}): ServerOptions {
+export function httpServerOptions(bounds?: HttpBounds): ServerOptions {
+  const { headersTimeoutMs, requestTimeoutMs, idleTimeoutMs } = { ...httpBoundDefaults, ...bounds }
   return {
     headersTimeout: headersTimeoutMs,
     requestTimeout: Math.max(headersTimeoutMs, requestTimeoutMs),
@@ -31,7 +35,8 @@ export function httpServerOptions({
 }
 
 /** Sets the bounds that Node only accepts on an existing server. */
-export function boundHttpServer(server: Server, { maxConnections = 20_000, idleTimeoutMs = 75_000 }: HttpBounds = {}) {
+export function boundHttpServer(server: Server, bounds?: HttpBounds): void {
+  const { maxConnections, idleTimeoutMs } = { ...httpBoundDefaults, ...bounds }
   server.maxConnections = maxConnections
   server.setTimeout(idleTimeoutMs)
 }

@@ -1,6 +1,12 @@
 export { AlarmReporter, type AlarmReporterOptions, type AlarmRoom } from './alarm-reporter.ts'
 export { certificateNames } from './certificate-names.ts'
-export { boundHttpServer, type HttpBounds, httpServerOptions, leavesLargeBody } from './http-bounds.ts'
+export {
+  boundHttpServer,
+  type HttpBounds,
+  httpBoundDefaults,
+  httpServerOptions,
+  leavesLargeBody,
+} from './http-bounds.ts'
 export { KafkaSockets, kafkaClientOptions } from './kafka-client.ts'
 export { type KeyRedaction, type KeyRedactionOptions, keyRedaction } from './key-redaction.ts'
 export { newPrivateFile } from './new-private-file.ts'

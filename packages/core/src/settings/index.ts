@@ -18,6 +18,7 @@ export {
   settingsSchema,
 } from './describe-settings.ts'
 export { otlpSettings } from './otlp-settings.ts'
+export { portBounds, portSettings } from './port-settings.ts'
 export { redactionSettings } from './redaction-settings.ts'
 export {
   type ResolvedSetting,

@@ -3,6 +3,7 @@ import {
   onOrOff,
   otlpSettings,
   portNumber,
+  portSettings,
   redactionSettings,
   type SettingTable,
   text,
@@ -127,6 +128,20 @@ export const hubSettings: SettingTable = {
       default: '10',
       summary: 'failed sign-in attempts allowed per address',
     },
+    ...portSettings,
+    {
+      name: 'frameTimeoutMs',
+      type: wholeFrom(100, 3_600_000),
+      default: '10000',
+      summary: 'time limit for a large frame of a sensor to arrive',
+    },
+    {
+      name: 'maxUnfinishedBytes',
+      type: wholeFrom(65_536, 2 ** 40),
+      default: '134217728',
+      summary:
+        'bytes of frames that have not arrived completely, of all sensors together; beyond it the largest is ended',
+    },
     {
       name: 'allowedHosts',
       type: textList,
@@ -236,6 +251,12 @@ export const hubSettings: SettingTable = {
       summary: 'a process that reports more clusters is cut off',
     },
     {
+      name: 'maxInstanceConnections',
+      type: wholeFrom(1, 1000),
+      default: '4',
+      summary: 'connections of one process; the oldest of more is ended',
+    },
+    {
       name: 'maxTokenProcesses',
       type: wholeFrom(1, 1e6),
       default: '10000',
@@ -265,6 +286,18 @@ export const hubSettings: SettingTable = {
       type: wholeFrom(0, 64),
       default: '0',
       summary: 'threads that count keys, in addition to the one that decides; 0: none',
+    },
+    {
+      name: 'maxBacklogBytes',
+      type: wholeFrom(2 ** 20, 2 ** 40),
+      default: '67108864',
+      summary: 'bytes of reports on their way to and from those threads; beyond it they are refused',
+    },
+    {
+      name: 'maxHistoryKeys',
+      type: wholeFrom(1, 10_000),
+      default: '200',
+      summary: 'the hottest keys of each second that the past keeps',
     },
     {
       name: 'watchers',

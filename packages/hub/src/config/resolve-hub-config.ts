@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { readSecretFile } from '@firebreak/core/node'
-import { parseRetryLines, type ResolvedSettings, resolveSettings } from '@firebreak/core/settings'
+import { parseRetryLines, portBounds, type ResolvedSettings, resolveSettings } from '@firebreak/core/settings'
 import { parse as parseYaml } from 'yaml'
 import { readTokens } from '../access/tokens-file.ts'
 import { HubConfigError } from '../errors.ts'
+import { unfinishedFrameDefaults } from '../hub-options.ts'
 import type { HubOptions } from '../start-hub.ts'
 import { parseWatchers } from '../watchers/watcher-settings.ts'
 import { hubSettings } from './hub-settings.ts'
@@ -30,7 +31,8 @@ export function resolveHubConfig(input: HubConfigInput): HubConfig {
 }
 
 function toOptions(values: Record<string, unknown>): HubOptions {
-  const { watchers, alarmWebhooks, retry, ...plain } = values
+  const { bounds, others } = portBounds(values, Object.keys(unfinishedFrameDefaults))
+  const { watchers, alarmWebhooks, retry, ...plain } = others
   const {
     rulesFile,
     limitsPolicy: _,
@@ -54,6 +56,7 @@ function toOptions(values: Record<string, unknown>): HubOptions {
   return {
     port: 7070,
     ...(rest as HubOptions),
+    ...(bounds !== undefined && { connections: bounds }),
     ...tls,
     ...(watchers !== undefined && { watchers: parseWatchers(watchers) }),
     ...(alarmWebhooks !== undefined && { alarmWebhooks: checkUrls(alarmWebhooks as readonly string[]) }),

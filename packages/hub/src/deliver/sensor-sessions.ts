@@ -20,6 +20,8 @@ export interface SensorService {
   readonly runtime: Runtime
   readonly hubId: string
   readonly heartbeatMs: number
+  /** A process that reconnects may have one that has not ended yet, or a few; of more, the oldest is ended. */
+  readonly maxInstanceConnections: number
   readonly collector: Collector
   readonly fleet: Fleet
   readonly keys: HotKeys
@@ -36,8 +38,6 @@ export interface SensorService {
 
 /** Heartbeats are spread over this many steps: ten thousand at once would be a burst each second. */
 const heartbeatSteps = 10
-/** A process that reconnects may have one that has not ended yet, or a few; of more, the oldest is ended. */
-const maxConnectionsOfInstance = 4
 /** A connection that says no hello is nobody's. */
 const helloTimeoutMs = 10_000
 
@@ -118,7 +118,7 @@ export class SensorSessions {
 
   /** Each connection may hold a frame that has begun. */
   #endOldest(instance: Instance): void {
-    if (instance.connections <= maxConnectionsOfInstance) return
+    if (instance.connections <= this.#service.maxInstanceConnections) return
     for (const { session } of this.#connections) {
       if (session.instance !== instance) continue
       session.close(closeCodes.refused, 'the process has connected again')

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { Timers } from '@firebreak/core'
 import type { WebSocket } from 'ws'
-import type { UnfinishedFrameBounds } from '../hub-options.ts'
+import { type UnfinishedFrameBounds, unfinishedFrameDefaults } from '../hub-options.ts'
 
 /** Less than this is in one piece of a stream: it is neither timed nor added up. */
 const largeBytes = 64 * 1024
@@ -26,12 +26,9 @@ export class UnfinishedFrames {
   /** Connections that were ended. */
   endedCount = 0
 
-  constructor(
-    timers: Timers,
-    { frameTimeoutMs = 10_000, maxUnfinishedBytes = 128 * 1024 * 1024 }: UnfinishedFrameBounds = {},
-  ) {
+  constructor(timers: Timers, bounds?: UnfinishedFrameBounds) {
     this.#timers = timers
-    this.#bounds = { frameTimeoutMs, maxUnfinishedBytes }
+    this.#bounds = { ...unfinishedFrameDefaults, ...bounds }
   }
 
   watch(stream: Duplex, connection: WebSocket): void {

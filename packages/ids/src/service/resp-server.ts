@@ -25,6 +25,8 @@ export interface RespIdServerOptions {
   readonly runtime?: Runtime
 }
 
+export const respPortDefaults = { maxConnections: 10_000, idleTimeoutMs: 300_000, authTimeoutMs: 10_000 }
+
 /** Ids are asked for with a few words. */
 const maxRequestBytes = 64 * 1024
 /** As Redis has it for clients that have not shown their password. */
@@ -48,10 +50,10 @@ export class RespIdServer {
     this.#server = createServer({ noDelay: true }, (socket) => {
       const connection = new Connection(socket, this.#commands, timers, () => this.#connections.delete(connection))
       this.#connections.add(connection)
-      const { idleTimeoutMs = 300_000, authTimeoutMs = 10_000 } = options
+      const { idleTimeoutMs = respPortDefaults.idleTimeoutMs, authTimeoutMs = respPortDefaults.authTimeoutMs } = options
       connection.expect(idleTimeoutMs, authTimeoutMs)
     })
-    this.#server.maxConnections = options.maxConnections ?? 10_000
+    this.#server.maxConnections = options.maxConnections ?? respPortDefaults.maxConnections
   }
 
   static async start(options: RespIdServerOptions): Promise<RespIdServer> {

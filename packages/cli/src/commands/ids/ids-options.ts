@@ -1,3 +1,5 @@
+import { portBounds } from '@firebreak/core/settings'
+import type { IdsServerOptions } from '@firebreak/hub'
 import { type NodeAddress, ownIp, parseAddress } from '@firebreak/ids'
 import { type CommandIo, UsageError } from '../../command/command.ts'
 import { CommandSettings } from '../../flags/command-settings.ts'
@@ -15,6 +17,8 @@ export interface IdsOptions {
   readonly port: number
   readonly respPort: number
   readonly token: string | undefined
+  /** What strangers may take of the two ports. */
+  readonly bounds: Pick<IdsServerOptions, 'connections' | 'respConnections'>
   /** Where alarms are shown. */
   readonly hub: { readonly url: string; readonly token: string | undefined } | undefined
   readonly databases: readonly string[]
@@ -46,6 +50,9 @@ interface IdsValues {
   readonly cacheFile?: string
   readonly epoch?: number
   readonly peerThreshold?: number
+  readonly maxRespConnections?: number
+  readonly respIdleTimeoutMs?: number
+  readonly respAuthTimeoutMs?: number
 }
 
 /** Flags, variables and the settings file as what the command runs with. */
@@ -62,6 +69,7 @@ export function idsOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env' 
     port: values.port ?? 8070,
     respPort: values.respPort ?? 8071,
     token: values.token,
+    bounds: boundsOf(values),
     hub: values.hub === undefined ? undefined : { url: hubOf(values.hub, settings), token: values.hubToken },
     databases: values.database ?? ['sqlite:firebreak-ids.db'],
     tags: (values.tag ?? []).map((tag) => parseTag(tag, settings.placeOf('tag'))),
@@ -71,6 +79,19 @@ export function idsOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env' 
     epochMs: values.epoch,
     peerThresholdMs: values.peerThreshold,
     address: (port) => fixed ?? { ip: ['0.0.0.0', '::'].includes(host) ? ownIp() : host, port },
+  }
+}
+
+function boundsOf(values: IdsValues): IdsOptions['bounds'] {
+  const { bounds } = portBounds({ ...values })
+  const { maxRespConnections, respIdleTimeoutMs, respAuthTimeoutMs } = values
+  return {
+    ...(bounds !== undefined && { connections: bounds }),
+    respConnections: {
+      ...(maxRespConnections !== undefined && { maxConnections: maxRespConnections }),
+      ...(respIdleTimeoutMs !== undefined && { idleTimeoutMs: respIdleTimeoutMs }),
+      ...(respAuthTimeoutMs !== undefined && { authTimeoutMs: respAuthTimeoutMs }),
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-import { portNumber, type SettingTable, text, textList, wholeFrom } from '@firebreak/core/settings'
+import { portNumber, portSettings, type SettingTable, text, textList, wholeFrom } from '@firebreak/core/settings'
 
 /** The settings of `firebreak ids`. */
 export const idsSettings: SettingTable = {
@@ -21,6 +21,25 @@ export const idsSettings: SettingTable = {
       default: 'none',
       isSecret: true,
       summary: 'the token that clients must send',
+    },
+    ...portSettings,
+    {
+      name: 'maxRespConnections',
+      type: wholeFrom(1, 1e6),
+      default: '10000',
+      summary: 'maximum number of Redis clients; further ones are closed on arrival',
+    },
+    {
+      name: 'respIdleTimeoutMs',
+      type: wholeFrom(100, 86_400_000),
+      default: '300000',
+      summary: 'close a Redis client that has been silent for this long',
+    },
+    {
+      name: 'respAuthTimeoutMs',
+      type: wholeFrom(100, 3_600_000),
+      default: '10000',
+      summary: 'close a Redis client that has not shown the token after this long',
     },
     {
       name: 'hub',

@@ -53,6 +53,7 @@ Health: GET /livez, /readyz. SIGTERM stops it cleanly.
         port: flags.port,
         respPort: flags.respPort,
         segments,
+        ...flags.bounds,
         ...(flags.token === undefined ? {} : { token: flags.token }),
         ...(flags.registry.kind === 'none'
           ? {}

@@ -12,13 +12,15 @@ export interface SimulateOptions {
   readonly faults: FaultSchedule | undefined
   readonly isJson: boolean
   readonly runsMutants: boolean
+  /** Of the mutants, only those whose name has these words. */
+  readonly only: string
   /** Ends at the first seed that fails, and does not shrink it. */
   readonly isHasty: boolean
 }
 
 export const usage = `usage: npm run simulate -- --seed N [--faults LIST] [--model ${modelNames.join('|')}]
        npm run simulate -- --seeds N [--from N] [--json] [--model …]
-       npm run simulate -- --mutants [--model …] [--json]
+       npm run simulate -- --mutants [--model …] [--only WORDS] [--json]
 
 LIST is kind/target/at[/for[/amount]] with commas between, times in milliseconds, - for none.`
 
@@ -30,7 +32,7 @@ export function parseOptions(words: readonly string[]): SimulateOptions {
     const match = /^--([a-z]+)(?:=(.*))?$/.exec(words[index]!)
     if (match === null) throw new Error(`what is "${words[index]}"?\n${usage}`)
     const [, name, value] = match as unknown as [string, string, string | undefined]
-    if (![...flags, 'seed', 'seeds', 'from', 'faults', 'model'].includes(name))
+    if (![...flags, 'seed', 'seeds', 'from', 'faults', 'model', 'only'].includes(name))
       throw new Error(`no --${name}\n${usage}`)
     given.set(name, value ?? (flags.has(name) ? '' : (words[++index] ?? '')))
   }
@@ -51,6 +53,7 @@ export function parseOptions(words: readonly string[]): SimulateOptions {
     faults: faults === undefined ? undefined : parseFaults(faults),
     isJson: given.has('json'),
     runsMutants: given.has('mutants'),
+    only: given.get('only') ?? '',
     isHasty: given.has('hasty'),
   }
 }

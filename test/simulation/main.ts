@@ -25,9 +25,9 @@ async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions):
   return totals
 }
 
-/** The faults that are planted: those of one model where one was named, else all. */
-function mutantsOf({ model, namesModel }: SimulateOptions): Mutant[] {
-  const all = [...fleetMutants, ...roomMutants]
+/** The faults that are planted: those of one model where one was named, those of some words where words were given, else all. */
+function mutantsOf({ model, namesModel, only }: SimulateOptions): Mutant[] {
+  const all = [...fleetMutants, ...roomMutants].filter(({ name }) => name.includes(only))
   return namesModel ? all.filter((mutant) => (mutant.model ?? 'fleet') === model) : all
 }
 

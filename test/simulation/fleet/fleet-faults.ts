@@ -19,6 +19,8 @@ export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'blackHole', targets: toWatched, forMs: [200, 2500], weight: 2 },
   { kind: 'slow', targets: toWatched, forMs: [500, 4000], amount: [20, 400], weight: 2 },
   { kind: 'withoutHubs', targets: appNames.map((name) => `${name}>hubs`), forMs: [2000, 7000] },
+  // Long enough for a process to take back what it claimed by itself.
+  { kind: 'withoutHubs', targets: appNames.map((name) => `${name}>hubs`), forMs: [7000, 9500] },
   // Long enough for sensors to have to move.
   { kind: 'blackHole', targets: toStore, forMs: [6500, 9000], weight: 1.5 },
   { kind: 'deafTo', targets: [...processes, 'redis-1', 'redis-2'], forMs: [50, 3000] },
@@ -68,7 +70,20 @@ const laneFaults: readonly FaultChoice[] = [
 ]
 
 export function laneSchedule(chance: Chance): FaultSchedule {
-  return randomSchedule(chance, laneFaults, { count: 10 + chance.below(9), fromMs: faultsFromMs, toMs: faultsToMs })
+  const count = 10 + chance.below(9)
+  const faults = randomSchedule(chance, laneFaults, { count, fromMs: faultsFromMs, toMs: faultsToMs })
+  return chance.happens(togetherProbability) ? inOrder([...faults, ...deafSources(chance)]) : faults
+}
+
+/** Neither hub hears the protected Redis, for longer than a lease of the lane, while sensors hear both: moving does not help them. */
+function deafSources(chance: Chance): FaultSchedule {
+  const atMs = Math.round(chance.between(faultsFromMs + 2000, faultsToMs - 4500))
+  const forMs = Math.round(chance.between(5000, 7000))
+  return toSources.map((target) => ({ atMs, kind: 'blackHole', target, forMs }))
+}
+
+function inOrder(faults: FaultSchedule): FaultSchedule {
+  return faults.toSorted((a, b) => a.atMs - b.atMs)
 }
 
 /** The faults of one seed: ten and more. */
@@ -76,5 +91,5 @@ export function fleetSchedule(chance: Chance): FaultSchedule {
   const count = 10 + chance.below(9)
   const within = { fromMs: faultsFromMs, toMs: faultsToMs }
   const faults = randomSchedule(chance, fleetFaults, { count, ...within })
-  return chance.happens(togetherProbability) ? [...faults, ...together(chance)].sort((a, b) => a.atMs - b.atMs) : faults
+  return chance.happens(togetherProbability) ? inOrder([...faults, ...together(chance)]) : faults
 }

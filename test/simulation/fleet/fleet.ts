@@ -34,9 +34,14 @@ const periodMs = 2500
 /** Of the writes: a key that changes all the time is soon heard of again, whatever was missed. */
 const laneWriteShare = 0.03
 const focusSize = 4
+/** How often, in a period, almost nobody but the job writes: what only its changes would show is not mended by others' … */
+const quietProbability = 1 / 3
+/** … and how much of the others' writes is left then. */
+const quietWriteShare = 0.02
 
 /** Recorded reports carry the names that they were recorded with. */
 const others = 'sensors of other versions'
+const anybody = 'anybody'
 
 /** What the caller asks for is counted by whichever life of the proxy it reaches. */
 function countedAs({ hostId, instanceId }: ReportSender): string {
@@ -75,6 +80,7 @@ export class Fleet {
   /** True once the store's clock was set: it does not know then how long a hub was silent. */
   hasOddStoreClock = false
   readonly #schedule: FaultSchedule
+  /** When each key was accessed, by anybody and by each process. */
   readonly #accessTimes = new Map<string, number[]>()
   #caller!: SimulatedProcess
   #lives = 0
@@ -132,13 +138,13 @@ export class Fleet {
   /** Accesses of a key in the second that ended so many milliseconds ago. */
   heatOf(key: string, agoMs: number): number {
     const end = this.world.elapsedMs - agoMs
-    return (this.#accessTimes.get(key) ?? []).filter((atMs) => atMs > end - 1000 && atMs <= end).length
+    return (this.#accessTimes.get(`${anybody} ${key}`) ?? []).filter((atMs) => atMs > end - 1000 && atMs <= end).length
   }
 
-  /** Accesses of a key within the last so many milliseconds. */
-  accessesOf(key: string, withinMs: number): number {
+  /** Accesses of a key within the last so many milliseconds, by anybody or by one process. */
+  accessesOf(key: string, withinMs: number, by = anybody): number {
     const from = this.world.elapsedMs - withinMs
-    return (this.#accessTimes.get(key) ?? []).filter((atMs) => atMs > from).length
+    return (this.#accessTimes.get(`${by} ${key}`) ?? []).filter((atMs) => atMs > from).length
   }
 
   /** The processes that were elected to follow a key. */
@@ -164,11 +170,12 @@ export class Fleet {
 
   #accessed(who: string, key: string): void {
     this.counts.made(who)
-    const now = this.world.elapsedMs
-    const times = this.#accessTimes.get(key) ?? []
-    this.#accessTimes.set(key, times)
-    times.push(now)
-    if (times.length > 2000) times.splice(0, 1000)
+    for (const name of [`${anybody} ${key}`, `${who} ${key}`]) {
+      const times = this.#accessTimes.get(name) ?? []
+      this.#accessTimes.set(name, times)
+      times.push(this.world.elapsedMs)
+      if (times.length > 2000) times.splice(0, 1000)
+    }
   }
 
   /** True where a fault lay between two processes within this time, or at one of them; of one kind it may be. */
@@ -194,11 +201,13 @@ export class Fleet {
       this.#focusPeriod = period
       const chance = this.world.chance.fork(`focus ${period}`)
       this.#focus = Array.from({ length: focusSize }, () => chance.pick([...versioned, ...passing]))
+      this.#isQuiet = chance.happens(quietProbability)
     }
     return this.#focus
   }
   #focusPeriod = -1
   #focus: string[] = []
+  #isQuiet = false
 
   #employ(name: string, { process, shield, cluster, client }: AppLife): void {
     let thawedAtMs = Number.NEGATIVE_INFINITY
@@ -241,7 +250,8 @@ export class Fleet {
     const process = this.world.process('job')
     const redis = new SimulatedRedis(process, this.network, mainRedis, { commandTimeoutMs: 1000 })
     const way = { path: ['job', 'redis-1'], send: plainSend(redis), hotOf: () => undefined }
-    startPlainWriting(this.#callerOf(process, way, () => {}))
+    const writeShare = (): number => (this.guard === 'lane' ? laneWriteShare : 1)
+    startPlainWriting({ ...this.#callerOf(process, way, () => {}), writeShare })
   }
 
   #startWork(
@@ -264,7 +274,7 @@ export class Fleet {
       reads,
       calls,
       focus,
-      ...(this.guard === 'lane' && { writeShare: laneWriteShare }),
+      writeShare: () => (this.guard === 'lane' ? laneWriteShare : this.#isQuiet ? quietWriteShare : 1),
       isOver: () => this.isOver,
       onAccess,
     }

@@ -21,8 +21,8 @@ export interface Caller {
   /** Which keys are in demand. */
   readonly focus: () => readonly string[]
   readonly isOver: () => boolean
-  /** How many of the usual writes are made. @default all */
-  readonly writeShare?: number
+  /** How many of the usual writes are made now. */
+  readonly writeShare: () => number
   /** The key as it is hot now; undefined where it is not, or nobody has asked for it yet. */
   readonly hotOf: (key: string) => HotKey | undefined
   /** One access of a key goes out. */
@@ -42,13 +42,13 @@ const plainPauseMs = [60, 400] as const
 
 /** Writes now and then, as a job that nobody protected: its changes are heard of by the guards alone. */
 export function startPlainWriting(caller: Caller): void {
-  const { process, writeShare = 1 } = caller
+  const { process, writeShare } = caller
   process.start(async () => {
     while (!caller.isOver()) {
       const key = process.chance.pick(caller.focus())
       if (!key.startsWith('ttl:')) await call(caller, kindOf(key).write(key), 'write', key)
       // Not slowed down by as much as others write less: nobody else may write at all then.
-      await process.sleep(process.chance.between(...plainPauseMs) / Math.sqrt(writeShare))
+      await process.sleep(process.chance.between(...plainPauseMs) / Math.sqrt(writeShare()))
     }
   })
 }
@@ -110,7 +110,7 @@ async function step(caller: Caller): Promise<void> {
   const { chance } = caller.process
   const key = chance.happens(0.85) ? chance.pick(caller.focus()) : chance.pick([...versioned, ...passing])
   if (key.startsWith('ttl:')) return passingStep(caller, key)
-  const dice = chance.next() / (caller.writeShare ?? 1)
+  const dice = chance.next() / caller.writeShare()
   if (key.startsWith('limit:')) await call(caller, ['GET', key], 'read', key)
   else if (dice < 0.06) await call(caller, kindOf(key).write(key), 'write', key)
   else if (dice < 0.09) await writeThenRead(caller, key)

@@ -12,6 +12,9 @@ export const mutantSeeds = 40
  */
 const maxCpuSeconds = 600
 
+/** Of what broke, so much is told. */
+const maxText = 300
+
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** What became of the hunt. */
@@ -106,7 +109,7 @@ async function play(model: ModelName, from: number, count: number, mutant?: Muta
   }
   if ((JSON.parse(last) as { failures: number }).failures === 0) return { seeds: kept, failure: undefined }
   const failed = lines.findIndex((line) => /^seed \d+: FAILED/.test(line))
-  return { seeds: kept + 1, failure: { seed: from + kept, text: (lines[failed + 1] ?? '').trim() } }
+  return { seeds: kept + 1, failure: { seed: from + kept, text: (lines[failed + 1] ?? '').trim().slice(0, maxText) } }
 }
 
 /** Of what a child said before it fell: the error, else the end. */

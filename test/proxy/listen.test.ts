@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { startProxy } from '@firebreak/proxy'
-import { freePort, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { freePort, startRedis, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ProxyStage } from './proxy-stage.ts'
 
@@ -68,6 +68,17 @@ describe.each(['net', 'raw'] as const)('over %s', (transport) => {
     const { port } = await stage.start()
     const other = startProxy({ upstream: stage.server.url, port, transport })
     await expect(other).rejects.toThrow(new RegExp(`cannot listen: listen EADDRINUSE.* 127\\.0\\.0\\.1:${port}`))
+  })
+
+  test('an upstream may be given by a name and by an IPv6 address', async () => {
+    const server = await startRedis({ args: ['--bind', '127.0.0.1', '::1'] })
+    stage.onClear(() => server.stop())
+    for (const host of ['localhost', '[::1]']) {
+      const redis = await stage.client(await stage.start({ upstream: `redis://${host}:${server.port}`, transport }))
+      expect(await redis.ask('SET', host, 'v')).toBe('+OK\r\n')
+      expect(await redis.ask('GET', host)).toBe('$1\r\nv\r\n')
+    }
+    expect(await server.cli('DBSIZE')).toBe('2')
   })
 
   test('an upstream that refuses or cuts connections is told by the name of the error', async () => {

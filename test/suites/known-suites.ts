@@ -1,12 +1,13 @@
 import { join } from 'node:path'
-import { readHiredis, readJunit, readLines, readTcl } from './read-results.ts'
+import { hasLastLine, readHiredis, readJunit, readLines, readTcl } from './read-results.ts'
 import { type Suite, type SuitePlace, ways } from './suite.ts'
 
 const inside = (name: string) => join(import.meta.dirname, 'inside', name)
 const text = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 const program = (folder: string, name: string) => join(folder, 'node_modules', '.bin', name)
 const linesEnv = ({ results }: SuitePlace) => ({ FIREBREAK_SUITE_RESULTS: results })
-const mochaReporter = ['--reporter', inside('mocha-reporter.cjs')]
+// How slow a machine is says nothing of Firebreak: their own few seconds are not what is compared.
+const mochaWords = ['--reporter', inside('mocha-reporter.cjs'), '--timeout', '60000']
 
 /** The suites that the runner knows, by the name that the command line takes. */
 export const suites: Readonly<Record<string, Suite>> = {
@@ -20,6 +21,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       cwd: folder,
     }),
     read: readLines,
+    hasEnded: hasLastLine,
   },
   ioredis: {
     ways,
@@ -29,7 +31,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       program: program(place.folder, 'mocha'),
       args: [
         '--no-experimental-strip-types',
-        ...mochaReporter,
+        ...mochaWords,
         'test/helpers/*.ts',
         'test/unit/**/*.ts',
         'test/functional/**/*.ts',
@@ -37,6 +39,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       env: { ...linesEnv(place), TS_NODE_TRANSPILE_ONLY: 'true', NODE_ENV: 'test' },
     }),
     read: readLines,
+    hasEnded: hasLastLine,
   },
   'node-redis': {
     ways,
@@ -45,11 +48,12 @@ export const suites: Readonly<Record<string, Suite>> = {
     own: (folder) => `^${text(folder)}/packages/(?!test-utils/)(?!.*(spec|test-utils)\\.ts$)`,
     command: (place) => ({
       program: program(place.folder, 'mocha'),
-      args: ['-r', 'tsx', ...mochaReporter, '--exit', './lib/**/*.spec.ts', '--redis-tag=7.0', '--redis-version=7.0'],
+      args: ['-r', 'tsx', ...mochaWords, '--exit', './lib/**/*.spec.ts', '--redis-tag=7.0', '--redis-version=7.0'],
       env: linesEnv(place),
       cwd: join(place.folder, 'packages/client'),
     }),
     read: readLines,
+    hasEnded: hasLastLine,
   },
   bullmq: {
     ways,
@@ -61,6 +65,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       env: linesEnv(place),
     }),
     read: readLines,
+    hasEnded: hasLastLine,
   },
   hiredis: {
     ways: ['plain', 'proxy'],
@@ -69,6 +74,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       args: ['-h', '127.0.0.1', '-p', String(port), '--skip-throughput'],
     }),
     read: (_, output) => readHiredis(output),
+    hasEnded: (_, output) => /^(ALL TESTS PASSED|\*\*\* \d+ TESTS FAILED)/m.test(output),
   },
   'redis-tcl': {
     ways: ['plain', 'proxy'],
@@ -87,6 +93,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       ],
     }),
     read: (_, output) => readTcl(output),
+    hasEnded: (_, output) => /^\s+The End$/m.test(output),
   },
   'redis-py': {
     ways: ['plain', 'proxy'],
@@ -95,5 +102,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       args: ['-m', 'pytest', 'tests', '-q', `--junitxml=${results}`, `--redis-url=redis://127.0.0.1:${port}/0`],
     }),
     read: readJunit,
+    // pytest writes the file when all is over.
+    hasEnded: (results) => results.includes('</testsuites>'),
   },
 }

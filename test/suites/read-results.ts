@@ -13,13 +13,18 @@ export function byName(ends: Iterable<readonly [name: string, end: TestEnd]>): R
 
 /** One JSON object a line, as our reporters for mocha, vitest and `node --test` write them. */
 export function readLines(text: string): RunResults {
-  const lines = text.split('\n').filter((line) => line.startsWith('{'))
+  const lines = text.split('\n').filter((line) => line.startsWith('{"test"'))
   return byName(
     lines.map((line) => {
       const { test, ...end } = JSON.parse(line) as TestEnd & { test: string }
       return [test, end] as const
     }),
   )
+}
+
+/** Our reporters' last line, which a run that is ended or dies does not write. */
+export function hasLastLine(text: string): boolean {
+  return text.endsWith('{"end":true}\n')
 }
 
 /** What hiredis prints: `#07 Can parse …: PASSED`. */

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -19,18 +19,22 @@ export interface RunOptions {
   readonly more?: readonly string[]
 }
 
+/** How a run ended: `broken off` by itself before its last test. */
+export type RunEnd = 'complete' | 'out of time' | 'broken off'
+
 /** What one run came to. */
 export interface SuiteRun {
   readonly way: Way
   readonly results: RunResults
-  /** What the protected clients did together; undefined where none was protected. */
+  /** What the protected clients or the proxies did together; undefined where nothing was protected. */
   readonly facts: SuiteFacts | undefined
   readonly seconds: number
-  readonly isCutOff: boolean
+  readonly end: RunEnd
 }
 
 /** Sums over the processes of a run: a suite in which nothing was hot would show nothing. */
 export interface SuiteFacts {
+  /** Clients that were protected, or connections that a proxy took. */
   readonly clients: number
   /** Clients that `protect` did not take. */
   readonly refused: number
@@ -49,9 +53,12 @@ export async function runSuite(suite: Suite, way: Way, options: RunOptions): Pro
   mkdirSync(reports, { recursive: true })
   const results = join(reports, `${way}.results`)
   const facts = join(reports, `${way}.facts`)
-  for (const file of [results, facts]) rmSync(file, { force: true })
+  const started = join(reports, `${way}.started`)
+  for (const file of [results, facts, started]) rmSync(file, { force: true })
   const port = suite.port ?? (await freePort())
-  const stage = suite.startsServers === true ? undefined : await openStage(port, way)
+  const stage = suite.startsServers === true ? undefined : await openStage(port, way, facts)
+  const begun = Date.now()
+  let ended: { output: string; isOutOfTime: boolean }
   try {
     const command = suite.command({ folder, port, results, way })
     const path = suite.startsServers === true ? `${inside('')}:${process.env['PATH']}` : process.env['PATH']
@@ -60,22 +67,25 @@ export async function runSuite(suite: Suite, way: Way, options: RunOptions): Pro
       PATH: path,
       REDIS_PORT: String(port),
       ...command.env,
-      ...(way === 'proxy' && { FIREBREAK_SUITE_PROXY: inside('hot-proxy.mjs') }),
+      FIREBREAK_SUITE_STARTED: started,
+      ...(way === 'proxy' && { FIREBREAK_SUITE_PROXY: inside('hot-proxy.mjs'), FIREBREAK_SUITE_FACTS: facts }),
       ...(way !== 'plain' && way !== 'proxy' && protection(suite, way, folder, facts)),
     }
-    const begun = Date.now()
-    const { output, isCutOff } = await runCommand(
+    ended = await runCommand(
       command.program,
       [...command.args, ...more],
       { cwd: command.cwd ?? folder, env },
       { maxMs, log: join(reports, `${way}.log`) },
     )
-    const written = existsSync(results) ? readFileSync(results, 'utf8') : ''
-    const seconds = (Date.now() - begun) / 1000
-    return { way, results: suite.read(written, output), facts: readFacts(facts), seconds, isCutOff }
   } finally {
+    endStarted(started)
     await stage?.()
   }
+  const seconds = (Date.now() - begun) / 1000
+  const { output, isOutOfTime } = ended
+  const written = existsSync(results) ? readFileSync(results, 'utf8') : ''
+  const end = isOutOfTime ? 'out of time' : suite.hasEnded(written, output) ? 'complete' : 'broken off'
+  return { way, results: suite.read(written, output), facts: readFacts(facts), seconds, end }
 }
 
 /** The environment in which every client of the suite's processes is protected. */
@@ -85,13 +95,27 @@ function protection(suite: Suite, way: Way, folder: string, facts: string): Reco
   return { NODE_OPTIONS: `--import ${preload}`, FIREBREAK_SUITE: JSON.stringify(order) }
 }
 
+/** Ends the servers that a suite started with `docker` and did not remove. */
+function endStarted(file: string): void {
+  if (!existsSync(file)) return
+  const running = new Set<string>()
+  for (const line of readFileSync(file, 'utf8').split('\n')) {
+    if (line.startsWith('+')) running.add(line.slice(1))
+    else running.delete(line.slice(1))
+  }
+  rmSync(file)
+  for (const pids of running) spawnSync(process.execPath, [inside('docker.mjs'), 'rm', pids])
+}
+
 /** A Redis on the port, or a proxy there with a Redis behind it; gives what ends them. */
-async function openStage(port: number, way: Way): Promise<() => Promise<void>> {
+async function openStage(port: number, way: Way, facts: string): Promise<() => Promise<void>> {
   if (await answers(port)) throw new Error(`Port ${port} is in use, and the suite deletes all that is there`)
   const more = ['--protected-mode', 'no', '--databases', '16']
   const server = await startRedis({ args: more, ...(way !== 'proxy' && { port }) })
   if (way !== 'proxy') return () => server.stop()
-  const proxy = startChild(process.execPath, [inside('hot-proxy.mjs'), String(port), String(server.port)])
+  const proxy = startChild(process.execPath, [inside('hot-proxy.mjs'), String(port), String(server.port)], {
+    env: { ...process.env, FIREBREAK_SUITE_FACTS: facts },
+  })
   await proxy.printed(/ready/)
   return async () => {
     await proxy.stop()
@@ -115,7 +139,7 @@ async function runCommand(
   args: readonly string[],
   { cwd, env }: { cwd: string; env: NodeJS.ProcessEnv },
   { maxMs, log }: { maxMs: number; log: string },
-): Promise<{ output: string; isCutOff: boolean }> {
+): Promise<{ output: string; isOutOfTime: boolean }> {
   rmSync(log, { force: true })
   // A group of its own: what the suite leaves running ends with it.
   const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -126,7 +150,7 @@ async function runCommand(
   }
   child.stdout.on('data', take)
   child.stderr.on('data', take)
-  let isCutOff = false
+  let isOutOfTime = false
   const endGroup = () => {
     try {
       process.kill(-child.pid!, 'SIGKILL')
@@ -136,7 +160,7 @@ async function runCommand(
   }
   process.once('exit', endGroup)
   const timer = setTimeout(() => {
-    isCutOff = true
+    isOutOfTime = true
     endGroup()
   }, maxMs)
   await new Promise<void>((resolve, reject) => {
@@ -146,7 +170,7 @@ async function runCommand(
   clearTimeout(timer)
   process.off('exit', endGroup)
   endGroup()
-  return { output, isCutOff }
+  return { output, isOutOfTime }
 }
 
 function readFacts(file: string): SuiteFacts | undefined {

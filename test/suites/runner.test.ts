@@ -2,14 +2,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '@firebreak/testkit'
+import { startSource, temporaryFolder } from '@firebreak/testkit'
 import { beforeAll, expect, test } from 'vitest'
-import { countsOf, differences, type Expected, explain } from './compare-runs.ts'
+import { compareRuns, countsOf, type Expected, exitCodeOf, explain } from './compare-runs.ts'
 import { expectedDifferences } from './expected-differences.ts'
 import { suites } from './known-suites.ts'
+import { cellOf } from './print-runs.ts'
 import { readHiredis, readJunit, readTcl } from './read-results.ts'
 import { runSuite, type SuiteRun } from './run-suite.ts'
-import type { Way } from './suite.ts'
+import type { TestEnd, Way } from './suite.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -94,20 +95,109 @@ test('under the cache the suite was answered from memory', () => {
   expect(runs.get('cache')!.facts!.localHits).toBeGreaterThan(50)
 })
 
+const runOf = (results: SuiteRun['results'], part: Partial<SuiteRun> = {}): SuiteRun => ({
+  way: 'cache',
+  results,
+  facts: undefined,
+  seconds: 1,
+  end: 'complete',
+  ...part,
+})
+const passed: TestEnd = { outcome: 'passed' }
+const failed: TestEnd = { outcome: 'failed' }
+
 test('only what ends otherwise than plain differs, and the list explains what it names', () => {
-  const found = differences('cache', runs.get('plain')!.results, runs.get('cache')!.results)
-  expect(found.map(({ test: name }) => name)).toContain('keeps sendCommand on its class')
-  expect(found.map(({ test: name }) => name)).not.toContain('never worked')
-  const list: Expected[] = [{ suite: 'node', ways: ['cache'], tests: /sendCommand on its class/, reason: 'ours' }]
+  const found = compareRuns(runs.get('plain')!, runs.get('cache')!)
+  expect(found.differences.map(({ test: name }) => name)).toContain('keeps sendCommand on its class')
+  expect(found.differences.map(({ test: name }) => name)).not.toContain('never worked')
+  const entry = { suite: 'node', tests: /^keeps sendCommand on its class/, atMost: 1, reason: 'ours' } as const
+  const list: Expected[] = [{ ...entry, ways: ['cache'] }]
   const explained = explain('node', found, list)
   expect(explained.find(({ difference }) => difference.test.includes('sendCommand'))!.expected?.reason).toBe('ours')
   expect(explain('node', found, []).every(({ expected }) => expected === undefined)).toBe(true)
   expect(explain('another', found, list).every(({ expected }) => expected === undefined)).toBe(true)
 })
 
-test('a run that never came to a test differs from one that did', () => {
-  const plain = new Map([['a', { outcome: 'passed' } as const]])
-  expect(differences('proxy', plain, new Map())).toMatchObject([{ test: 'a', plain: 'passed', here: 'not run' }])
+test('every run comes to its end, and the proxy tells what it did', () => {
+  expect([...runs.values()].map(({ end }) => end)).toEqual([...runs.values()].map(() => 'complete'))
+  expect(runs.get('plain')!.facts).toBeUndefined()
+  const facts = runs.get('proxy')!.facts!
+  expect(facts.clients).toBeGreaterThanOrEqual(2)
+  expect(facts.keys).toBeGreaterThan(0)
+  expect(facts.localHits).toBeGreaterThan(50)
+})
+
+test('a test that one run did not come to is neither the same nor a difference', () => {
+  const both = new Map([
+    ['a', passed],
+    ['b', passed],
+  ])
+  const plain = runOf(both, { way: 'plain' })
+  const short = runOf(new Map([['a', passed]]), { end: 'out of time' })
+  const found = compareRuns(plain, short)
+  expect(found).toEqual({ way: 'cache', differences: [], notRun: [{ test: 'b', way: 'cache', missingIn: 'here' }] })
+  expect(exitCodeOf([plain, short], [found], [])).toBe(3)
+  expect(cellOf(short, found, [])).toBe('1 of 1\\*, 0 differ, 1 not run')
+  const reverse = compareRuns(short, runOf(both))
+  expect(reverse.notRun).toEqual([{ test: 'b', way: 'cache', missingIn: 'plain' }])
+  expect(exitCodeOf([plain, runOf(both)], [compareRuns(plain, runOf(both))], [])).toBe(0)
+})
+
+test('a failure between tests is a difference where the plain run came to its end without it', () => {
+  const hook = new Map([
+    ['a', passed],
+    ['"before each" hook for "b"', failed],
+  ])
+  const plain = runOf(new Map([['a', passed]]), { way: 'plain' })
+  expect(compareRuns(plain, runOf(hook)).differences).toMatchObject([{ plain: 'no such failure', here: 'failed' }])
+  expect(compareRuns({ ...plain, end: 'out of time' }, runOf(hook))).toMatchObject({
+    differences: [],
+    notRun: [{ missingIn: 'plain' }],
+  })
+})
+
+test('an entry that matches more tests than it may explains none of them, and the runner says so by its exit code', () => {
+  const names = ['get a', 'get b', 'get c']
+  const plain = runOf(new Map(names.map((name) => [name, passed])), { way: 'plain' })
+  const here = runOf(new Map(names.map((name) => [name, failed])))
+  const found = compareRuns(plain, here)
+  const entry = (atMost: number): Expected => ({
+    suite: 'node',
+    ways: ['cache'],
+    tests: /^get /,
+    atMost,
+    reason: 'ours',
+  })
+  const wide = explain('node', found, [entry(2)])
+  expect(wide.map(({ expected }) => expected)).toEqual([undefined, undefined, undefined])
+  expect(exitCodeOf([plain, here], [found], wide)).toBe(1)
+  expect(exitCodeOf([plain, here], [found], explain('node', found, [entry(3)]))).toBe(0)
+})
+
+test('a run without any test is no success', () => {
+  expect(exitCodeOf([runOf(new Map(), { way: 'plain' })], [], [])).toBe(1)
+})
+
+test.each([
+  [['node', '.', '--ways', 'cash'], 'has no way "cash"'],
+  [['node', '.', '--max-minutes', 'soon'], '--max-minutes takes a number of minutes'],
+  [['nothing', '.'], 'usage:'],
+])('the runner refuses %j', async (words, said) => {
+  const child = startSource(join(import.meta.dirname, 'main.ts'), words)
+  expect(await child.exited).toBe(2)
+  expect(child.output()).toContain(said)
+})
+
+test('a run that takes too long is ended with all that it started, and counts as far as it came', async () => {
+  const folder = sampleLibrary()
+  writeFileSync(
+    join(folder, 'sleeps.test.cjs'),
+    `require('node:test')('sleeps', () => new Promise(() => setInterval(() => {}, 1000)))`,
+  )
+  const options = { folder, reports: temporaryFolder('reports'), maxMs: 5000 }
+  const run = await runSuite(suites['node']!, 'plain', options)
+  expect(run.end).toBe('out of time')
+  expect(run.results.has('sleeps')).toBe(false)
 })
 
 test('what suites of other kinds print is read', () => {
@@ -144,8 +234,12 @@ test('each test of vitest is a line as soon as it ends', async () => {
   ])
 })
 
-test('every expected difference names a suite and a way that it runs in, and says why', () => {
-  for (const { suite, ways, reason } of expectedDifferences) {
+test('every expected difference names a suite, its ways and few tests, and says why', () => {
+  for (const { suite, ways, tests, atMost, reason } of expectedDifferences) {
+    expect(tests.source).toMatch(/^\^/)
+    for (const any of ['', 'get', 'get returns null', 'a test of anything', 'cluster get a'])
+      expect(tests.test(any)).toBe(false)
+    expect(atMost).toBeLessThanOrEqual(20)
     expect(suites[suite]?.ways).toEqual(expect.arrayContaining([...ways]))
     expect(reason.length).toBeGreaterThan(20)
   }

@@ -45,4 +45,6 @@ export interface Suite {
   command(place: SuitePlace): SuiteCommand
   /** Reads the file of results, or what was printed. */
   read(results: string, output: string): RunResults
+  /** Whether the suite itself says that it came to its last test. */
+  hasEnded(results: string, output: string): boolean
 }

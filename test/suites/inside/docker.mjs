@@ -1,7 +1,7 @@
 // Stands in for docker where a suite starts its servers with it: containers become processes of the installed server,
 // in the proxy's way those that are no node of a cluster stand behind a proxy.
 import { spawn } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, mkdtempSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -64,7 +64,14 @@ async function run() {
       while (!(await answers(port))) await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
+  note(`+${pids.join('-')}`)
   process.stdout.write(`${pids.join('-')}\n`)
+}
+
+/** What still runs when the suite ends is ended by the runner. */
+function note(line) {
+  const file = process.env['FIREBREAK_SUITE_STARTED']
+  if (file !== undefined) appendFileSync(file, `${line}\n`)
 }
 
 if (verb === 'run') {
@@ -72,13 +79,24 @@ if (verb === 'run') {
     process.stderr.write(`${message}\n`)
     process.exit(1)
   })
-} else if (verb === 'rm') for (const pid of words.at(-1).split('-')) end(Number(pid))
-else process.exit(1)
+} else if (verb === 'rm') {
+  const [server, proxy] = words.at(-1).split('-')
+  note(`-${words.at(-1)}`)
+  if (proxy !== undefined) {
+    // It writes down what it did.
+    send(Number(proxy), 'SIGTERM')
+    for (let turn = 0; turn < 100 && send(Number(proxy), 0); turn++)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    send(Number(proxy), 'SIGKILL')
+  }
+  send(Number(server), 'SIGKILL')
+} else process.exit(1)
 
-function end(pid) {
+/** False where the process has ended. */
+function send(pid, signal) {
   try {
-    process.kill(pid, 'SIGKILL')
+    return process.kill(pid, signal)
   } catch {
-    // It has ended by itself.
+    return false
   }
 }

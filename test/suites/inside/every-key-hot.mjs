@@ -63,6 +63,20 @@ export function makeEveryKeyHot(strategyOf, onCluster = () => {}) {
   }
 }
 
+/** What all shields did: hot keys, replies read to be kept, reads that these and copies answered. */
+export function sumOf(clusters) {
+  const sum = { keys: 0, loads: 0, localHits: 0, copyReads: 0 }
+  for (const [{ tally }, keys] of clusters) {
+    sum.keys += keys.size
+    for (const counts of [tally, tally.totals, ...keys]) {
+      sum.loads += counts.loads ?? counts.loadCount
+      sum.localHits += counts.localHits
+      sum.copyReads += counts.copyReads
+    }
+  }
+  return sum
+}
+
 /** What is done with a key in each way of running a suite. */
 export const strategies = {
   cache: () => ({

@@ -10,5 +10,6 @@ module.exports = class LinesReporter {
     runner.on('pass', (test) => write(test, 'passed'))
     runner.on('fail', (test, error) => write(test, 'failed', String(error?.stack ?? error).slice(0, 2000)))
     runner.on('pending', (test) => write(test, 'skipped'))
+    runner.on('end', () => appendFileSync(file, '{"end":true}\n'))
   }
 }

@@ -9,4 +9,5 @@ async function* report(events) {
     const message = data.details?.error?.cause?.stack ?? data.details?.error?.message
     yield `${JSON.stringify({ test: data.name, outcome, ...(message && { message: String(message).slice(0, 2000) }) })}\n`
   }
+  yield '{"end":true}\n'
 }

@@ -3,14 +3,14 @@ import { appendFileSync, existsSync } from 'node:fs'
 import Module, { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { protect } from '@firebreak/client'
-import { makeEveryKeyHot, strategies } from './every-key-hot.mjs'
+import { makeEveryKeyHot, strategies, sumOf } from './every-key-hot.mjs'
 
 /** @type {{ way: keyof strategies, facts: string, folder: string, own?: string, packages: string[] }} */
 const order = JSON.parse(process.env['FIREBREAK_SUITE'])
 const clusters = new Map()
 makeEveryKeyHot(strategies[order.way], (cluster, keys) => clusters.set(cluster, keys))
 
-const facts = { clients: 0, refused: 0, keys: 0, loads: 0, localHits: 0, copyReads: 0, warnings: [] }
+const facts = { clients: 0, refused: 0, warnings: [] }
 const wrapped = new WeakMap()
 
 function protectClient(client) {
@@ -105,13 +105,6 @@ for (const name of order.packages) {
 }
 
 process.on('exit', () => {
-  for (const [{ tally }, keys] of clusters) {
-    facts.keys += keys.size
-    for (const counts of [tally, tally.totals, ...keys]) {
-      facts.loads += counts.loads ?? counts.loadCount
-      facts.localHits += counts.localHits
-      facts.copyReads += counts.copyReads
-    }
-  }
-  if (facts.clients + facts.refused > 0) appendFileSync(order.facts, `${JSON.stringify(facts)}\n`)
+  if (facts.clients + facts.refused > 0)
+    appendFileSync(order.facts, `${JSON.stringify({ ...facts, ...sumOf(clusters) })}\n`)
 })

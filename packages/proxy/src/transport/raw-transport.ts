@@ -1,4 +1,7 @@
-import type { AddressInfo } from 'node:net'
+import { type LookupAddress, lookup } from 'node:dns'
+import { type AddressInfo, isIP } from 'node:net'
+import { constants } from 'node:os'
+import { systemTimers, type TimerHandle } from '@firebreak/core'
 import { netTransports } from './net-transport.ts'
 import { systemError } from './system-error.ts'
 import {
@@ -97,9 +100,12 @@ let spareRequest: WriteRequest | undefined
 const ignoreRead = () => {}
 /** What a handle reads once its peer has closed its side. */
 const endOfFile = -4095
+const timedOut = -constants.errno.ETIMEDOUT
 
 class RawTransport implements Transport {
+  /** Undefined until it is connected, and after its end. */
   #handle: TcpHandle | undefined
+  #isClosed = false
   readonly #owner: TransportOwner
   #isReading = false
   #isFinished = false
@@ -111,9 +117,14 @@ class RawTransport implements Transport {
    */
   #peer: string | undefined
 
-  constructor(handle: TcpHandle, owner: TransportOwner) {
-    this.#handle = handle
+  /** An accepted one has its handle; one that connects takes it later. */
+  constructor(owner: TransportOwner, handle?: TcpHandle) {
     this.#owner = owner
+    this.#handle = handle
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
   }
 
   get peer(): string {
@@ -129,6 +140,11 @@ class RawTransport implements Transport {
     const out: Partial<AddressInfo> = {}
     if (this.#handle === undefined || this.#handle[of](out) !== 0) return ''
     return out.family === 'IPv6' ? `[${out.address}]:${out.port}` : `${out.address}:${out.port}`
+  }
+
+  connected(handle: TcpHandle): void {
+    this.#handle = handle
+    this.start()
   }
 
   start(): void {
@@ -181,7 +197,9 @@ class RawTransport implements Transport {
 
   finish(): void {
     this.#isFinished = true
-    if (this.#pending === 0) this.#shutDown()
+    // One that is not connected has nothing to send.
+    if (this.#handle === undefined) this.#closed(undefined)
+    else if (this.#pending === 0) this.#shutDown()
   }
 
   end(): void {
@@ -191,6 +209,11 @@ class RawTransport implements Transport {
 
   destroy(): void {
     this.#closed(undefined)
+  }
+
+  /** Closes it because no connection could be made. */
+  closeFor(error: Error): void {
+    this.#closed(error)
   }
 
   /** Closes it because of the result of a system call. */
@@ -221,13 +244,86 @@ class RawTransport implements Transport {
   }
 
   #closed(error: Error | undefined): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     const handle = this.#handle
-    if (handle === undefined) return
     this.#handle = undefined
     this.queuedBytes = 0
-    handle.onread = ignoreRead
-    handle.close()
+    if (handle !== undefined) {
+      handle.onread = ignoreRead
+      handle.close()
+    }
     this.#owner.onClose(error)
+  }
+}
+
+/** How long an address may take while there is another to try, as for Node's own sockets. */
+const attemptMs = 250
+
+/**
+ * Connects a transport to a host: to its addresses one after the other, in the resolver's order. Whatever fails is told by
+ * the first address' error.
+ */
+class RawConnect {
+  readonly #transport: RawTransport
+  readonly #port: number
+  readonly #onConnect: () => void
+  #addresses: readonly LookupAddress[] = []
+  #failure: { readonly status: number; readonly place: string } | undefined
+
+  constructor(transport: RawTransport, { host, port }: ConnectTarget, onConnect: () => void) {
+    this.#transport = transport
+    this.#port = port
+    this.#onConnect = onConnect
+    const family = isIP(host)
+    if (family !== 0) {
+      this.#addresses = [{ address: host, family }]
+      this.#try(0)
+      return
+    }
+    lookup(host, { all: true }, (error, addresses) => {
+      if (error !== null) transport.closeFor(error)
+      else {
+        this.#addresses = addresses
+        this.#try(0)
+      }
+    })
+  }
+
+  #try(index: number): void {
+    if (this.#transport.isClosed) return
+    const found = this.#addresses[index]
+    if (found === undefined) {
+      const { status, place } = this.#failure!
+      this.#transport.fail('connect', status, place)
+      return
+    }
+    const { address, family } = found
+    const place = family === 6 ? `[${address}]:${this.#port}` : `${address}:${this.#port}`
+    const handle = new bindings!.TCP(bindings!.constants.SOCKET)
+    let timer: TimerHandle | undefined
+    let isOver = false
+    const end = (status: number) => {
+      if (isOver) return
+      isOver = true
+      timer?.cancel()
+      if (this.#transport.isClosed) handle.close()
+      else if (status === 0) {
+        this.#transport.connected(handle)
+        this.#onConnect()
+      } else {
+        handle.close()
+        this.#failure ??= { status, place }
+        this.#try(index + 1)
+      }
+    }
+    const request = new bindings!.TCPConnectWrap()
+    request.oncomplete = end
+    const connect = family === 6 ? handle.connect6 : handle.connect
+    const status = connect.call(handle, request, address, this.#port)
+    // Whoever asks for the connection does not have the transport yet.
+    if (status !== 0) setImmediate(end, status)
+    else if (index + 1 < this.#addresses.length) timer = systemTimers.setTimeout(() => end(timedOut), attemptMs)
   }
 }
 
@@ -237,24 +333,10 @@ export const rawTransports: TransportKind | undefined =
     ? undefined
     : {
         connect(target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
-          const isAddress = /^[\d.]+$/.test(target.host)
-          if (!isAddress || target.path !== undefined || target.tls !== undefined) {
+          if (target.path !== undefined || target.tls !== undefined)
             return netTransports.connect(target, owner, onConnect)
-          }
-          const place = `${target.host}:${target.port}`
-          const handle = new bindings.TCP(bindings.constants.SOCKET)
-          const transport = new RawTransport(handle, owner)
-          const request = new bindings.TCPConnectWrap()
-          request.oncomplete = (status) => {
-            if (status !== 0) {
-              transport.fail('connect', status, place)
-              return
-            }
-            transport.start()
-            onConnect()
-          }
-          const status = handle.connect(request, target.host, target.port)
-          if (status !== 0) setImmediate(() => transport.fail('connect', status, place))
+          const transport = new RawTransport(owner)
+          new RawConnect(transport, target, onConnect)
           return transport
         },
       }
@@ -283,7 +365,7 @@ export function listenRaw(
   server.onconnection = (failure, handle) => {
     if (failure !== 0 || handle === undefined) return
     let transport: RawTransport | undefined
-    accept((owner) => (transport = new RawTransport(handle, owner)))
+    accept((owner) => (transport = new RawTransport(owner, handle)))
     transport?.start()
   }
   const listening = server.listen(1024)

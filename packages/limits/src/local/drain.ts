@@ -4,7 +4,7 @@ import { type Algorithm, admitted, denied, grown } from './algorithm.ts'
 
 /** The draining debt (see `DrainPlan`): token bucket, leaky bucket, leaky queue and GCRA. Two numbers a key. */
 export class Drain implements Algorithm {
-  readonly #plan: DrainPlan
+  readonly #paces: boolean
   readonly #capacity: number
   readonly #unit: number
   readonly #rate: number
@@ -12,7 +12,7 @@ export class Drain implements Algorithm {
   #state = new Float64Array(0)
 
   constructor(plan: DrainPlan) {
-    this.#plan = plan
+    this.#paces = plan.paces
     this.#capacity = plan.capacity
     this.#unit = plan.unit
     this.#rate = plan.rate
@@ -23,30 +23,39 @@ export class Drain implements Algorithm {
   }
 
   take(slot: number, nowMs: number, cost: number, charges: boolean): Answer {
-    const unit = this.#unit
-    const debt = this.#settle(slot, nowMs)
-    // If the clock is behind the state, the debt stays constant until it has caught up.
-    const at = Math.max(nowMs, this.#state[slot * 2 + 1]!)
-    const after = debt + cost * unit
-    if (after > this.#capacity) {
-      const resetMs = debt > 0 ? at - nowMs + Math.ceil(debt / this.#rate) : 0
-      if (cost * unit > this.#capacity) return denied(Math.floor((this.#capacity - debt) / unit), null, resetMs)
-      const retryAfterMs = at - nowMs + Math.ceil((after - this.#capacity) / this.#rate)
-      return denied(Math.floor((this.#capacity - debt) / unit), retryAfterMs, resetMs)
-    }
+    const state = this.#state
+    const place = slot * 2
+    const elapsed = nowMs - state[place + 1]!
+    const lagMs = elapsed < 0 ? this.#lag(place, nowMs) : 0
+    let after = cost * this.#unit
+    const drained = elapsed * this.#rate
+    // Nothing drains while the clock is behind the state.
+    if (drained < state[place]!) after += state[place]! - Math.max(0, drained)
+    if (after > this.#capacity) return this.#deny(after, cost, lagMs)
     if (charges && cost > 0) {
-      this.#state[slot * 2] = after
-      this.#state[slot * 2 + 1] = at
+      state[place] = after
+      state[place + 1] = nowMs + lagMs
     }
-    const delayMs = this.#plan.paces && after > unit && cost > 0 ? Math.ceil((after - unit) / this.#rate) : 0
-    const resetMs = after > 0 ? at - nowMs + Math.ceil(after / this.#rate) : 0
-    return admitted(Math.floor((this.#capacity - after) / unit), resetMs, delayMs)
+    const resetMs = after > 0 ? lagMs + Math.ceil(after / this.#rate) : 0
+    const delayMs = this.#paces && after > this.#unit && cost > 0 ? Math.ceil((after - this.#unit) / this.#rate) : 0
+    return admitted(Math.floor((this.#capacity - after) / this.#unit), resetMs, delayMs)
+  }
+
+  /** Apart, so that the way of what is admitted stays short enough to be inlined. */
+  #deny(after: number, cost: number, lagMs: number): Answer {
+    const debt = after - cost * this.#unit
+    const resetMs = debt > 0 ? lagMs + Math.ceil(debt / this.#rate) : 0
+    const isPossible = cost * this.#unit <= this.#capacity
+    const retryAfterMs = isPossible ? lagMs + Math.ceil((after - this.#capacity) / this.#rate) : null
+    return denied(Math.floor((this.#capacity - debt) / this.#unit), retryAfterMs, resetMs)
   }
 
   refund(slot: number, nowMs: number, units: number): void {
-    const debt = this.#settle(slot, nowMs)
-    this.#state[slot * 2] = Math.max(0, debt - units * this.#unit)
-    if (nowMs > this.#state[slot * 2 + 1]!) this.#state[slot * 2 + 1] = nowMs
+    const place = slot * 2
+    const elapsed = nowMs - this.#state[place + 1]!
+    const lagMs = elapsed < 0 ? this.#lag(place, nowMs) : 0
+    this.#state[place] = Math.max(0, this.#state[place]! - Math.max(0, elapsed * this.#rate) - units * this.#unit)
+    this.#state[place + 1] = nowMs + lagMs
   }
 
   unusedAtMs(slot: number): number {
@@ -57,16 +66,11 @@ export class Drain implements Algorithm {
     this.#state[slot * 2] = 0
   }
 
-  /** The debt of now; a clock behind the state's drains nothing. */
-  #settle(slot: number, nowMs: number): number {
-    const debt = this.#state[slot * 2]!
-    const elapsed = nowMs - this.#state[slot * 2 + 1]!
-    if (elapsed < 0) {
-      this.#state[slot * 2 + 1] = nowMs + this.#absorbed(-elapsed, debt)
-      return debt
-    }
-    const drained = elapsed * this.#rate
-    return drained < debt ? debt - drained : 0
+  /** How far the clock is behind the state after it stepped back. */
+  #lag(place: number, nowMs: number): number {
+    const lagMs = this.#absorbed(this.#state[place + 1]! - nowMs, this.#state[place]!)
+    this.#state[place + 1] = nowMs + lagMs
+    return lagMs
   }
 
   /** How much of a step back is absorbed: so much that the next unit is admitted within a span (and a millisecond). */

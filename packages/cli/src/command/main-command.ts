@@ -35,7 +35,7 @@ const npmCheckMs = 250
  */
 function endWithNpm(ended: AbortController): void {
   // A script that puts us into the background and ends means us to stay; so does a test runner that npm has started.
-  if (!/^firebreak\b[^&;|]*$/.test(process.env['npm_lifecycle_script'] ?? '')) return
+  if (!/^['"]?firebreak\b[^&;|]*$/.test(process.env['npm_lifecycle_script'] ?? '')) return
   const parent = process.ppid
   const look = setInterval(() => {
     if (process.ppid === parent) return

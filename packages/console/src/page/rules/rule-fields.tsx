@@ -39,7 +39,7 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           onChange={(kind) => setPattern(kind, patternValue(pattern))}
         />
         <TextField
-          label={pattern.kind === 'exact' ? t('Keys, one a line') : t('Pattern')}
+          label={pattern.kind === 'exact' ? t('Keys, one per line') : t('Pattern')}
           name="pattern"
           value={patternValue(pattern)}
           hasLines={pattern.kind === 'exact'}
@@ -58,7 +58,7 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           onChange={(value) => set('serviceId', value)}
         />
         <TextField
-          label={t('Except globs, one a line')}
+          label={t('Except globs, one per line')}
           name="except"
           hasLines
           isOptional

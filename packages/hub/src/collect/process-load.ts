@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 
-/** Makes a meter that tells what part of the time since its last call this process' event loop was busy, 0 to 1. */
+/** Makes a meter of the fraction of time, 0 to 1, for which this process' event loop was busy since the last call. */
 export function makeLoadMeter(): () => number {
   let last = performance.eventLoopUtilization()
   return () => {

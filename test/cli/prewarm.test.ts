@@ -86,7 +86,7 @@ test('what would miss is an error that names what exists, and warms nothing', as
     [1, expect.stringMatching(/matches watched_1 /)],
     [1, expect.stringMatching(/matches product_50 for shop, web/)],
     [2, expect.stringMatching(/--file: \/none cannot be read/)],
-    [1, expect.stringMatching(/at: 2020-01-01T00:00:00.000Z and the 7200 s from then on are over/)],
+    [1, expect.stringMatching(/at: 2020-01-01T00:00:00.000Z and the 7200 s after it have passed/)],
   ])
   expect(await hot()).toEqual(before)
   await report('shop', 'second', 'x', 1)

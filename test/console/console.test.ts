@@ -621,7 +621,7 @@ test('a first run leads in three steps, with the real address, and notices each;
   await other.locator('.verdict h1').waitFor()
   expect(await other.locator('.first-run').count()).toBe(0)
   await at('#/keys?filter=nothing-like-it', other)
-  await other.locator('.empty', { hasText: 'No key fits the filter' }).waitFor()
+  await other.locator('.empty', { hasText: 'No key matches the filter' }).waitFor()
   unprotect(redis)
   redis.disconnect()
   await other.close()

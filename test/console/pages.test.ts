@@ -107,7 +107,7 @@ test('a route of alarms is saved with every field, comes back unchanged, is test
   expect(told).toEqual(['/hook'])
   await section('Delivery log').locator('tr', { hasText: 'night' }).locator('text=yes').waitFor()
   await section('Routes').locator('tr', { hasText: 'night' }).locator('button', { hasText: 'Remove' }).click()
-  await page.locator('dialog', { hasText: 'cannot be brought back' }).locator('button', { hasText: 'Remove' }).click()
+  await page.locator('dialog', { hasText: 'cannot be restored' }).locator('button', { hasText: 'Remove' }).click()
   await notice('Route night removed').waitFor()
   expect(await routeOf()).toBeUndefined()
 })
@@ -231,7 +231,7 @@ test('what somebody has begun is there again after another page, a policy that c
   await at('#/limits')
   expect(await editor.inputValue()).toBe(mine)
   await busy.api('POST', '/v1/limits/policy', policy.replace('count=100', 'count=101'))
-  await section('Policy').locator('.problem', { hasText: 'came while you were editing' }).waitFor()
+  await section('Policy').locator('.problem', { hasText: 'was saved while you were editing' }).waitFor()
   expect(await editor.inputValue()).toBe(mine)
   await page.locator('button', { hasText: 'Save policy' }).click()
   await section('Policy').locator('.problem').nth(1).waitFor()
@@ -326,7 +326,7 @@ test('an admin makes, rotates and revokes tokens; each works until it is revoked
   const section = page.locator('section[aria-label="Tokens and people"]').first()
   await section.locator('[name=name]').fill('ann')
   await section.locator('[name=kind]').selectOption('viewer')
-  await section.locator('button', { hasText: 'Make a token' }).click()
+  await section.locator('button', { hasText: 'Create a token' }).click()
   const fresh = section.locator('.in-force code')
   await fresh.waitFor()
   const first = await fresh.innerText()
@@ -390,7 +390,7 @@ test('the sale: stock, orders and dead letters as the API tells; one is replayed
   )
   const letters = section('Dead letters')
   await letters.locator('tr', { hasText: 'order-901' }).locator('button', { hasText: 'Replay' }).click()
-  await notice('Given to the workers again').waitFor()
+  await notice('Returned to the workers').waitFor()
   await letters.locator('tr', { hasText: 'order-901' }).waitFor({ state: 'detached' })
   await letters.locator('tr', { hasText: 'order-902' }).locator('button', { hasText: 'Drop' }).click()
   await page.locator('dialog button', { hasText: 'Drop' }).click()
@@ -509,7 +509,7 @@ test('autopilot: keys are warmed for later as planned, forecasts are set; both a
   ])
   const mode = async () => (await busy.api<ForecastView>('GET', '/v1/forecast')).settings.mode
   const before = await mode()
-  await section('Heat that comes back').locator('button', { hasText: 'warm by itself' }).click()
+  await section('Recurring heat').locator('button', { hasText: 'warm automatically' }).click()
   await notice('Settings saved').waitFor()
   expect(await mode()).toBe('do')
   await notice('Settings saved').locator('button', { hasText: 'Undo' }).click()
@@ -520,7 +520,7 @@ test('autopilot: keys are warmed for later as planned, forecasts are set; both a
 
 /** Everything that only operators and admins may do, by what its button is called. */
 const operatorsOnly =
-  /^(Acknowledge|Add tag|Apply|Ask type|Cache|Cancel|Copy|Drop|Edit|Find (big|hot)|Ignore|Limit|Make|New r|Pre-warm|Release|Remove|Replay|Revert|Revoke|Roll back|Rotate|Save|Show (its|what)|Silence|Stop|Switch|Tell again|Test|\+ rule|only suggest|warm by)/
+  /^(Acknowledge|Add tag|Apply|Ask type|Cache|Cancel|Copy|Drop|Edit|Find (big|hot)|Ignore|Limit|Create|New r|Pre-warm|Release|Remove|Replay|Revert|Revoke|Roll back|Rotate|Save|Show (its|what)|Silence|Stop|Switch|Resume notif|Test|\+ rule|only suggest|warm auto)/
 
 test('a viewer is shown no action of operators on any page, in the palette, or by an address', async () => {
   const { page, at, busy } = stage

@@ -34,7 +34,7 @@ test.each(rows)('%s: by what exists', (_, by, read) => {
     expect(found, name).toBe(true)
   }
   const console = by.match(/Console: ([^`]+?)(?:, `|$)/)?.[1]
-  if (console !== undefined) expect(readPage('docs/guides/hub.md')).toMatch(new RegExp(`^\\| ${console} \\|`, 'm'))
+  if (console !== undefined) expect(readPage('docs/guides/console.md')).toMatch(new RegExp(`^\\| ${console} \\|`, 'm'))
 })
 
 test('every command is in the table', () => {

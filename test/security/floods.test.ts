@@ -119,7 +119,7 @@ test('a process has a few connections at one time: of more the oldest are ended'
   for (let nth = 0; nth < 6; nth++) sensors.push(await open())
   await waitFor(() => sensors[1]!.closed !== undefined)
   expect(sensors.map(({ closed }) => closed)).toEqual([
-    ...Array(2).fill('1008 the process has connected again'),
+    ...Array(2).fill('1008 the process has reconnected'),
     ...Array(4).fill(undefined),
   ])
   for (const sensor of sensors) sensor.close()

@@ -122,6 +122,6 @@ test('wrong tokens at ids over RESP are limited by address, over many connection
     await client.close()
   }
   expect(refused).toMatch(/^-ERR too many wrong passwords from your address/)
-  expect(ids.child.output()).toContain('showed the ids service a wrong password')
+  expect(ids.child.output()).toContain('sent the id service a wrong password')
   expect(ids.child.output()).not.toContain('guess-')
 })

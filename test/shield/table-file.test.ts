@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemRuntime } from '@firebreak/core'
 import { startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
-import { EntryPool } from '../../packages/shield/src/table/entry-pool.ts'
+import { KeptEntries } from '../../packages/shield/src/table/kept-entries.ts'
 import { TableFile } from '../../packages/shield/src/table/table-file.ts'
 import { Trouble, type Warning } from '../../packages/shield/src/trouble/trouble.ts'
 
@@ -12,7 +12,7 @@ test('whenever its writer is killed, the file holds a whole table of one moment'
   const warnings: Warning[] = []
   const means = { ...systemRuntime, trouble: new Trouble((warning) => warnings.push(warning)) }
   const file = new TableFile(path, () => expect.unreachable(), means)
-  const read = () => file.read(new EntryPool())?.snapshot
+  const read = () => file.read(new KeptEntries())?.snapshot
   let version = 0
   for (let round = 0; round < 4; round++) {
     const writer = startSource(new URL('./table-writer-process.ts', import.meta.url), [path, String(version)], {

@@ -1,4 +1,4 @@
-// `npm install firebreak` is the whole story: the SDK by the names that its own package has.
+// `npm install firebreak` also provides the SDK, under the names of its own package.
 export {
   ClientUnsupportedError,
   exposeMetrics,

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// Nothing of ours is loaded before the version is known: an old Node would fail on the first module with a riddle.
+// The version is checked before anything of ours is loaded: an old Node would fail on the first module with an obscure
+// error.
 const needed = [22, 13] as const
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 
-/** Hub and proxy are optional dependencies: where Node is too old for them the package still brings the library. */
+/** Hub and proxy are optional dependencies: if Node is too old for them, the package still provides the library. */
 function missingParts(): string[] {
   return ['@firebreak/hub', '@firebreak/proxy'].filter((name) => {
     try {
@@ -35,7 +36,7 @@ if (found !== undefined) {
   process.stderr.write(`${found}\n`)
   process.exitCode = 1
 } else {
-  // What they write (stores, ids, positions, tables) is for their own user; a proxy's socket may be for others.
+  // Files that they write (stores, ids, positions, tables) are private; a proxy's socket may be for others.
   if (['audit', 'backup', 'hub', 'ids', 'restore', 'token', 'up'].includes(process.argv[2] ?? '')) process.umask(0o077)
   const { main } = await import('./command/main-command.ts')
   process.exitCode = await main()

@@ -30,9 +30,9 @@ export class StoreError extends FirebreakError {
   }
 }
 
-/** An unreachable store refused a change, or did not say whether it was made. */
+/** A failing store refused a change, or it is unknown whether the change was made. */
 export class StoreCallError extends FirebreakError {
-  /** True where the change was surely not made. */
+  /** True if the change was certainly not made. */
   readonly isRefused: boolean
 
   constructor(cause: Error, isRefused: boolean) {
@@ -50,7 +50,7 @@ export class StoreCallError extends FirebreakError {
   }
 }
 
-/** An answer of the API that is an error: a status, a code, a sentence, and the field where one is wrong. */
+/** An error response of the API: status, code, message, and the invalid field, if any. */
 export class ApiProblem extends FirebreakError {
   readonly statusCode: number
   readonly field: string | undefined

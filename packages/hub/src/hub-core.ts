@@ -36,13 +36,13 @@ import { HubViews } from './views/hub-views.ts'
 import { HubWatchers } from './watchers/hub-watchers.ts'
 
 const housekeepingMs = 1000
-/** How often settings of a shared store are read again. */
+/** How often a shared store's settings are reloaded. */
 const settingsMs = 5000
 
 /**
- * The hub without a network, and where its rooms are put together: each gets what it uses and knows nothing of the hub.
- * Sensors come in through channels of frames (`sensorSessions`); `HubServer` puts HTTP and WebSocket around it. Time, timers,
- * chance and names come from the options' runtime.
+ * The hub without a network: its composition root. Each part gets what it uses and knows nothing of the hub. Sensors
+ * connect through channels of frames (`sensorSessions`); `HubServer` adds HTTP and WebSocket. Time, timers, randomness
+ * and ids come from the options' runtime.
  */
 export class HubCore {
   readonly options: ResolvedCoreOptions
@@ -67,26 +67,26 @@ export class HubCore {
   readonly inspections: Inspections
   /** What was hot before now. */
   readonly history: HeatHistory
-  /** What will be hot, as it was before. */
+  /** What is expected to be hot, because it was before. */
   readonly forecaster: Forecaster
   /** Blocked processes. */
   readonly barred: BarredSensors
-  /** Sources of changes; none run until they are started. */
+  /** Sources of changes; not running until started. */
   readonly watchers: HubWatchers
   readonly #timers: TimerHandle[] = []
-  /** When a process last sent keys that were to be redacted. */
-  /** How often the switch was thrown here. */
+  /** When a process last sent keys that had to be redacted. */
+  /** How many times the switch was thrown here. */
   #thrown = 0
   readonly #realNames: RealNamesAlarm
-  /** Rules that are being deleted because their time has passed. */
+  /** Rules being deleted because they have expired. */
   readonly #ending = new Set<string>()
   readonly #rollouts: RolloutWatch
   #settingsDueAt = 0
   readonly #hotKeyAlarms: HotKeyAlarms
 
   /**
-   * Loads what the store has and makes a hub of it. A shared store that does not answer is waited for by the hub as it runs
-   * (`isHeard`): until then it knows neither rules nor switch, takes no sensors in, and decides nothing.
+   * Creates a hub from its store. A shared store that does not answer is loaded while the hub runs (`isHeard`): until
+   * then the hub knows neither rules nor switch, accepts no sensors, and decides nothing.
    */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
     const state = await loadFirstState(store)
@@ -150,7 +150,7 @@ export class HubCore {
       passing: this.passingAlarms,
       ruleOf: (id) => book.get(id),
       refused,
-      // The table is made of what the fleet says; nobody reports before both are there.
+      // The table depends on what the fleet reports; nobody reports before both exist.
       tableVersionOf: (serviceId) => this.delivery.view(serviceId).version,
       onEffect,
       onStatus,
@@ -158,7 +158,7 @@ export class HubCore {
     this.fleet = fleet
     const isShared = store.board !== undefined
     const delivery = new TableDelivery({
-      // Hubs that share a store each count versions for themselves: a sensor that moves to another believes its epoch.
+      // Hubs that share a store count versions separately: a sensor that moves to another trusts its epoch.
       epoch: isShared ? `${state.epoch}/${hubId}/${Math.floor(clock.now())}` : state.epoch,
       version: state.versionFloor + 1,
       isOff: state.isOff,
@@ -244,12 +244,12 @@ export class HubCore {
     return this.keys.hubCount
   }
 
-  /** False while the store has not answered since the hub began. */
+  /** False until the store has answered for the first time. */
   get isHeard(): boolean {
     return this.keys.isHeard
   }
 
-  /** Resolves once the store has answered, at once where it did at the start. */
+  /** Resolves once the store has answered; at once if it did at the start. */
   get heard(): Promise<void> {
     return this.keys.heard
   }
@@ -279,7 +279,7 @@ export class HubCore {
     await Promise.all([this.history.load(), this.forecaster.load(), this.desk.load(), this.alertRoutes.load()])
   }
 
-  /** Begins to evaluate and to keep house. */
+  /** Starts evaluation and periodic maintenance. */
   start(): void {
     const { tickMs, runtime } = this.options
     this.#timers.push(
@@ -289,7 +289,7 @@ export class HubCore {
     this.keys.start()
   }
 
-  /** Where sensors are let in, over whatever carries their frames. */
+  /** Accepts sensors, over whatever carries their frames. */
   sensorSessions(): SensorSessions {
     const { runtime, hubId, heartbeatMs, maxInstanceConnections } = this.options
     const { collector, fleet, keys, delivery, lane, barred } = this
@@ -361,19 +361,19 @@ export class HubCore {
         if (this.store.board !== undefined) await this.book.load()
       },
     )
-    // Unless it was thrown meanwhile.
+    // Unless it was thrown again meanwhile.
     if (this.#thrown === thrown) this.#turn(isOff)
     return isStored
   }
 
-  /** A key's text, as in frames; one that is not valid text is kept, and refused by its reader. */
+  /** A key's text, as in frames; invalid text is kept and refused by its reader. */
   outsideText(text: string): string {
     const { redactKey } = this.options
     const key = redactKey === undefined ? undefined : parseKeyText(text)
     return key === undefined ? text : keyText(redactKey!(key))
   }
 
-  /** A rule for single keys names them as they are called in reports. */
+  /** A rule for single keys names them as in reports. */
   #redactRule(rule: Rule): Rule {
     if (this.options.redactKey === undefined) return rule
     const redact = (pattern: KeyPattern): KeyPattern =>
@@ -390,17 +390,20 @@ export class HubCore {
     return this.options.runtime.newId()
   }
 
-  /** Resolves once every report so far is in the windows and the other hubs, where there are any, were told and heard. */
+  /**
+   * Resolves once every report so far is in the windows and, with several hubs, a full exchange with the others is
+   * done.
+   */
   settled(): Promise<void> {
     return this.keys.settled()
   }
 
-  /** Resolves once the store has everything that was decided so far. */
+  /** Resolves once the store has every decision so far. */
   stored(): Promise<void> {
     return this.journal.stored()
   }
 
-  /** Writes what is to be written and lets the store go. */
+  /** Writes what is pending and closes the store. */
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     await this.watchers.close()
@@ -431,14 +434,14 @@ export class HubCore {
     this.#endRules()
   }
 
-  /** A hub that never forecast before learns from its history. */
+  /** A hub without learned patterns learns from its history. */
   async #openForecast(): Promise<void> {
     if (await this.forecaster.restore()) return
     const now = this.options.runtime.wallClock.now()
     this.forecaster.learn(await pastMinutes(this.history, now - this.history.settings.keepMs.minute, now))
   }
 
-  /** Several hubs: what was set at another holds here soon. */
+  /** With several hubs: settings made at another soon apply here. */
   #loadSettingsIfDue(now: number): void {
     if (now < this.#settingsDueAt) return
     this.#settingsDueAt = now + settingsMs
@@ -446,7 +449,7 @@ export class HubCore {
     if (this.store.board !== undefined) this.loadSettings().catch(() => {})
   }
 
-  /** Deletes rules whose time has passed; hubs that share a store all try, and the change's name makes it one. */
+  /** Deletes expired rules; hubs that share a store all try, and the change's id makes it one change. */
   #endRules(): void {
     const wallNow = this.options.runtime.wallClock.now()
     for (const { id, until } of this.book.list().rules) {

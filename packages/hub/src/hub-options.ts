@@ -8,7 +8,7 @@ import { HubConfigError } from './errors.ts'
 import type { OwnFigures } from './fleet/hub-figures.ts'
 import { historyDefaults } from './history/heat-history.ts'
 
-/** Where the hub tells what it does; pino's shape. */
+/** The hub's logger, shaped like pino's. */
 export interface HubLogger {
   info(data: object, message: string): void
   warn(data: object, message: string): void
@@ -16,17 +16,17 @@ export interface HubLogger {
 
 const silent: HubLogger = { info() {}, warn() {} }
 
-/** Options of the hub's core: everything but the network. */
+/** Options of the hub's core: everything except the network. */
 export interface HubCoreOptions {
   /** This hub's name for sensors and users. @default 'hub-' and 8 random hex digits */
   readonly hubId?: string
   /** How often sensors are asked to report. @default 100 */
   readonly reportIntervalMs?: number
-  /** The slowest interval that sensors are asked for when there are many. @default 5000 */
+  /** The longest interval that sensors are asked for when there are many. @default 5000 */
   readonly maxReportIntervalMs?: number
-  /** Reports a second that the hub wants to take; beyond it sensors are slowed. @default 10000 */
+  /** Reports per second above which sensors are slowed down. @default 10000 */
   readonly maxReportsPerSecond?: number
-  /** Entries a second that the hub wants to take; beyond it sensors sample. @default 300000 */
+  /** Entries per second above which sensors sample. @default 300000 */
   readonly maxEntriesPerSecond?: number
   /** An older report is refused. @default 10000 */
   readonly maxReportAgeMs?: number
@@ -38,7 +38,7 @@ export interface HubCoreOptions {
   readonly hostTimeoutMs?: number
   /** Processes that are known at once. @default 100000 */
   readonly maxInstances?: number
-  /** Calls of the API that may wait for a newer table at once; further ones are refused. @default 10000 */
+  /** API calls that may wait for a newer table at a time; further ones are refused. @default 10000 */
   readonly maxTableWaits?: number
   /** A key's first report arms its evaluation after this … @default 200 */
   readonly settleMs?: number
@@ -50,49 +50,58 @@ export interface HubCoreOptions {
   readonly entryTtlMs?: number
   /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
   readonly restartGraceMs?: number
-  /** Keys that are handled at once; of more, the hottest are, and an alarm names the rule that is too wide. @default 100000 */
+  /**
+   * Keys handled at a time; beyond that only the hottest are, and an alarm names the rule that is too broad. @default
+   * 100000
+   */
   readonly maxHotKeys?: number
   /**
-   * Per cent of all accesses from which a hot key that nothing is done about (`Observe`, shadow, nobody to carry it out)
-   * is an alarm; 0: never. @default 20
+   * Percentage of all accesses from which an unhandled hot key (`Observe`, shadow mode, no process to handle it) raises
+   * an alarm; 0: never. @default 20
    */
   readonly hotKeyAlarmPercent?: number
-  /** Accesses a second that one process may count: beyond it is cut off. @default 2000000 */
+  /** Accesses per second that one process may count; beyond that it is cut off. @default 2000000 */
   readonly maxInstanceAccessesPerSecond?: number
-  /** Entries a second that one process may report. @default 100000 */
+  /** Entries per second that one process may report. @default 100000 */
   readonly maxInstanceKeysPerSecond?: number
-  /** Processes that may report under one app token at a time, where the token does not say. @default 10000 */
+  /** Processes that may report under one app token at a time, unless the token says otherwise. @default 10000 */
   readonly maxTokenProcesses?: number
-  /** Clusters that one process may speak of. @default 100 */
+  /** Clusters that one process may name. @default 100 */
   readonly maxInstanceClusters?: number
   /** Connections that one process may have: the oldest of more is ended. @default 4 */
   readonly maxInstanceConnections?: number
   /** Keys that are counted at once, of all clusters together, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
   /**
-   * Threads that count keys, each those whose hash falls to it, beside the one that decides; from some hundred thousand
-   * entries a second on they are worth it. 0: none. @default 0
+   * Threads that count keys, each a share of them by hash, in addition to the one that decides; worthwhile from several
+   * hundred thousand entries per second. 0: none. @default 0
    */
   readonly ingestThreads?: number
-  /** Bytes of reports that may be under way to and from the ingest threads; beyond it they are refused. @default 67108864 */
+  /** Bytes of reports in transit to and from the ingest threads; beyond that they are refused. @default 67108864 */
   readonly maxBacklogBytes?: number
-  /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
+  /** URLs that get a POST when an alarm starts and ends. @default [] */
   readonly alarmWebhooks?: readonly string[]
   /** Signs those POSTs with HMAC-SHA256 in the header `firebreak-signature`. @default none: not signed */
   readonly webhookSecret?: string
   /** How to retry failures between a change and the caches that hold it, by step. @default `hubRetrySteps` */
   readonly retry?: HubRetryChoices
-  /** How keys are called in everything that the hub keeps, shows and sends. @default as they are */
+  /** Maps keys to their names in everything that the hub stores, shows and sends. @default unchanged */
   readonly redactKey?: KeyRedaction
-  /** What is kept of the past until a person says otherwise. @default 64 MiB a day; seconds for an hour, ten for a day, minutes for 8 */
+  /**
+   * What is kept of the past unless a user changes it. @default 64 MiB a day; seconds for an hour, ten for a day,
+   * minutes for 8
+   */
   readonly history?: HistorySettings
-  /** The hottest keys of each second that are kept of the past. @default 200 */
+  /** How many of each second's hottest keys the history keeps. @default 200 */
   readonly maxHistoryKeys?: number
-  /** Makes a hot key's strategy. @default by the key's load, among those of its level */
+  /** Chooses a hot key's strategy. @default by the key's load, among those of its level */
   readonly chooseStrategy?: StrategyChooser
-  /** Names the node of a slot, for shares of a node. @default a cluster is one node */
+  /** Names the node of a slot, for shares of a node. @default a cluster counts as one node */
   readonly nodeOfSlot?: NodeOfSlot
-  /** What part of the time since its last call the process was busy, 0 to 1. @default the event loop's utilization */
+  /**
+   * The fraction of time since its last call for which the process was busy, 0 to 1. @default the event loop's
+   * utilization
+   */
   readonly loadOf?: () => number
   /** What the hub's process uses, for the page of the fleet. @default nothing is told */
   readonly usage?: () => Pick<OwnFigures, 'startedAt' | 'memoryBytes' | 'busy'>
@@ -151,7 +160,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
   }
 }
 
-/** Refuses an interval above its bound, which would win in silence. */
+/** Refuses an interval above its bound, which would silently take precedence. */
 export function checkPace({ reportIntervalMs = 100, maxReportIntervalMs = 5000 }: HubCoreOptions): void {
   if (reportIntervalMs <= maxReportIntervalMs) return
   throw new HubConfigError(

@@ -110,7 +110,7 @@ test('a 10 MB frame is refused with a clear error and the connection lives on', 
   const refused = await waitFor(() => sensor.refused[0])
   expect(refused).toEqual({
     code: 'FB_REPORT_REFUSED',
-    reason: 'report refused: it has 10,000,000 bytes, the hub takes 4,194,304 (maxReportBytes)',
+    reason: 'report refused: it has 10,000,000 bytes; the hub accepts 4,194,304 (maxReportBytes)',
   })
   sensor.report({ product_1: 2000 })
   await waitFor(() => sensor.table.get('main', 'product_1'))

@@ -40,29 +40,37 @@ import { SqliteStore } from './store/sqlite-store.ts'
 import { startTraces } from './traces/start-traces.ts'
 import type { WatcherSetting } from './watchers/watcher-settings.ts'
 
-/** How a hub is started. */
+/** Options of a hub. */
 export interface HubOptions extends HubCoreOptions, KeyRedactionOptions {
   /** Where to listen; an address beyond loopback needs `tokens`. @default '127.0.0.1' */
   readonly host?: string
-  /** 0: a free one. @default 0 */
+  /** 0 picks a free one. @default 0 */
   readonly port?: number
   /** Where rules, history and audit are kept (`hub.sqlite`). @default none: in memory only */
   readonly dataFolder?: string
   /** A Redis or Redis Cluster that several hubs share, instead of `dataFolder`: `redis://host:port[,host:port…]`. @default none */
   readonly storeUrl?: string
-  /** A NATS JetStream from which reports are taken too: `nats://[user:password@]host:port`. @default none */
+  /** Also take reports from this NATS JetStream: `nats://[user:password@]host:port`. @default none */
   readonly natsUrl?: string
-  /** Kafka brokers from which reports are taken too: `kafka://[user:password@]host:port[,host:port…][/topic]`. @default none */
+  /**
+   * Also take reports from these Kafka brokers: `kafka://[user:password@]host:port[,host:port…][/topic]`. @default none
+   */
   readonly kafkaUrl?: string
-  /** A config centre to which tables are published too: `etcd://host:port/root`, `zookeeper://…`, `consul://…`, `nacos://…`. @default none */
+  /**
+   * Also publish tables to this config centre: `etcd://host:port/root`, `zookeeper://…`, `consul://…`, `nacos://…`.
+   * @default none
+   */
   readonly publishTo?: string
-  /** Protected servers that are asked for their own statistics: `clusterId=redis://host:port`. @default [] */
+  /** Protected servers to query for their own statistics: `clusterId=redis://host:port`. @default [] */
   readonly engines?: readonly string[]
-  /** Looks for hot or big keys at `engines`: `CLUSTER hot|big every 10m` or `CLUSTER hot|big 0 3 * * * [in ZONE]`. @default [] */
+  /**
+   * Searches `engines` for hot or big keys: `CLUSTER hot|big every 10m` or `CLUSTER hot|big 0 3 * * * [in ZONE]`.
+   * @default []
+   */
   readonly finderSchedule?: readonly string[]
-  /** A store of the caller's own, instead of `dataFolder`. */
+  /** The caller's own store, instead of `dataFolder`. */
   readonly store?: HubStore
-  /** Rules, as users write them, that a store without any rule begins with. @default [] */
+  /** Initial rules, as users write them, for a store without any. @default [] */
   readonly initialRules?: readonly unknown[]
   /** The built console. @default none: a page that says so */
   readonly consoleFolder?: string
@@ -70,27 +78,31 @@ export interface HubOptions extends HubCoreOptions, KeyRedactionOptions {
    * App and user tokens, in addition to those in the store. @default none: everyone on this machine may do everything
    */
   readonly tokens?: HubTokens
-  /** The file of `tokens`: it is read again when it changes. @default none */
+  /** The file of `tokens`, reloaded when it changes. @default none */
   readonly tokensFile?: string
-  /** The header by which a proxy before the hub says who it signed in: `x-forwarded-email` …. @default none */
+  /**
+   * The header in which a proxy in front of the hub passes the user it signed in: `x-forwarded-email` …. @default none
+   */
   readonly userHeader?: string
   /** The addresses of that proxy. @default 127.0.0.1 and ::1 */
   readonly userHeaderFrom?: readonly string[]
-  /** The role of those that it signed in and that have no line in `tokens`. @default none: they are refused */
+  /** The role of users it signed in who have no entry in `tokens`. @default none: they are refused */
   readonly userHeaderRole?: Role
-  /** Failed attempts to sign in from one address in a minute. @default 10 */
+  /** Failed sign-in attempts allowed per minute and address. @default 10 */
   readonly maxSignInsPerMinute?: number
-  /** What strangers may take of the port: connections, and time for their requests. @default those of `HttpBounds` and `UnfinishedFrameBounds` */
+  /**
+   * Bounds of the port: connections, and time for requests. @default those of `HttpBounds` and `UnfinishedFrameBounds`
+   */
   readonly connections?: HttpBounds & UnfinishedFrameBounds
-  /** Names, beside loopback and own addresses, under which browsers reach the hub. @default [] */
+  /** Names, besides loopback and its own addresses, under which browsers reach the hub. @default [] */
   readonly allowedHosts?: readonly string[]
-  /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */
+  /** PEM files; with `caFile`, callers must present a certificate signed by it. @default plain HTTP */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string }
   /** Puts a value into the protected Redis, for pre-warming with values. @default none: such jobs are refused */
   readonly writeValue?: (redisClusterId: string, key: string, value: string) => Promise<void>
   /** Sources of changes: replica streams, append-only files, binlogs. @default [] */
   readonly watchers?: readonly WatcherSetting[]
-  /** Pushes what `/metrics` shows to an OpenTelemetry collector too. @default nothing is pushed */
+  /** Also pushes the metrics to an OpenTelemetry collector. @default nothing is pushed */
   readonly otlp?: OtlpOptions
   /** Services of other rooms, behind the hub's checks. @default [] */
   readonly plugins?: readonly HubPlugin[]
@@ -107,11 +119,11 @@ export interface Hub {
   readonly port: number
   /** The hub without its network, for embedding and tests. */
   readonly core: HubCore
-  /** Reports that came over NATS or Kafka since start, those that were refused included. */
+  /** Reports received over NATS or Kafka since the start, including refused ones. */
   readonly streamedReports: number
-  /** Sends an invalidation to every sensor; gives its sequence. */
+  /** Sends an invalidation to every sensor; returns its sequence. */
   publishInvalidation(invalidation: Omit<Invalidation, 'sequence'>): number
-  /** Tells everybody, writes what is to be written, and stops. */
+  /** Closes all connections, writes what is pending, and stops. */
   close(): Promise<void>
 }
 
@@ -125,7 +137,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const trouble = tooOldNode('the hub')
   if (trouble !== undefined) throw new HubConfigError('node', trouble)
   const fixed = tokens === undefined ? [] : fixedCredentials(tokens, systemRuntime.clock.now())
-  // Everything that can be wrong in the options, before anything is opened.
+  // Validates all options before anything is opened.
   checkPace(options)
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
@@ -139,7 +151,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, {
-    usage: processUsage(),
+    usage: processUsage(options.runtime ?? systemRuntime),
     ...options,
     logger,
     ...(redactKey !== undefined && { redactKey }),
@@ -250,7 +262,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   scheduled.start()
   exporter?.start()
   for (const sensor of sensors) sensor.start()
-  // They go on where the store says that they were.
+  // They resume at the positions in the store.
   const startWatchers = () => core.watchers.start(options.watchers ?? [])
   if (core.isHeard) await startWatchers()
   else
@@ -303,7 +315,7 @@ async function openStore({ storeUrl, dataFolder }: HubOptions): Promise<HubStore
 
 function parseEngine(text: string): { readonly redisClusterId: string; readonly url: string } {
   const [, redisClusterId, url] = /^([^=]+)=((?:rediss?|unix):\/\/.+)$/.exec(text) ?? []
-  // The text may hold a password: it must not be in the sentence.
+  // The text may contain a password: it must not be in the message.
   if (redisClusterId === undefined || url === undefined) {
     throw new HubConfigError('engines', 'engines: each must be clusterId=redis://host:port')
   }
@@ -357,7 +369,7 @@ function watchTokens(file: string | undefined, book: CredentialBook, { options, 
   })
 }
 
-/** Certificates that were renewed are used for new connections at once. */
+/** Renewed certificates are used for new connections at once. */
 function watchTls(tls: HubOptions['tls'], server: HubServer, { options, alarms }: HubCore) {
   if (tls === undefined) return undefined
   const files = [tls.certFile, tls.keyFile, ...(tls.caFile === undefined ? [] : [tls.caFile])]
@@ -406,10 +418,10 @@ interface OwnLogger {
 function makeLogger(level: string): OwnLogger {
   // On stderr: a command's stdout is its result.
   const destination = pino.destination(2)
-  // JSON leaves some characters as they are that a terminal obeys.
+  // JSON leaves some characters unescaped that a terminal would interpret.
   const plain = { write: (line: string) => void destination.write(plainLines(line)) }
   let tell: (error: Error) => void = () => {}
-  // Without a listener the error would end the process: a full disk must not take the hub with it.
+  // Without a listener the error would end the process: a full disk must not take the hub down.
   destination.on('error', (error: Error) => tell(error))
   return {
     logger: pino({ level, base: { name: 'firebreak-hub' } }, plain) as unknown as FastifyBaseLogger,

@@ -32,7 +32,7 @@ export type IdsErrorCode =
   | 'FB_IDS_WORKER_LOST'
   | 'FB_IDS_WORKERS_FULL'
 
-/** An id could not be given, or a node could not start; `code` says why, `data` carries the values of the sentence. */
+/** An id could not be issued, or a node could not start; `code` says why, `data` carries the values in the message. */
 export class IdsError extends FirebreakError {
   override readonly code: IdsErrorCode
   readonly data: Readonly<Record<string, string | number>>
@@ -49,12 +49,12 @@ export class IdsError extends FirebreakError {
   }
 }
 
-/** The error of a registry that cannot be asked: down, unreachable, or silent for too long. */
+/** The error for a registry that cannot be queried: down, unreachable, or silent for too long. */
 export function registryDown(message: string, cause?: unknown): IdsError {
   return new IdsError('FB_IDS_REGISTRY_DOWN', message, {}, ...(cause === undefined ? [] : ([{ cause }] as const)))
 }
 
-/** The sentence of anything that was thrown. */
+/** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

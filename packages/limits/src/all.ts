@@ -5,13 +5,13 @@ import type { RedisLimiter } from './redis/redis-limiter.ts'
 import { admittedAnswer, deniedAnswer } from './redis/redis-plan.ts'
 import { scriptOf } from './redis/scripts.ts'
 
-/** What several limits say to one call. */
+/** The combined answer of several limits to one call. */
 export interface AllAnswer {
-  /** True where every limit admits the call; only then is it charged, on all of them. */
+  /** True if every limit admits the call; only then is it charged, on all of them. */
   readonly allowed: boolean
-  /** The names of those that do not. */
+  /** The names of those that do not admit it. */
   readonly violated: readonly string[]
-  /** The longest of theirs: when all of them admit the call, if nothing else comes. */
+  /** The longest of theirs: when all of them would admit the call if nothing else arrives. */
   readonly retryAfterMs: number | null
   /** Every limit's own answer, by name. */
   readonly answers: Readonly<Record<string, Answer>>
@@ -55,7 +55,7 @@ function allLocal(limiters: readonly LocalLimiter[]): AllLimiter<AllAnswer> {
           limiters.map((limiter) => limiter.take(keyFor(keys, limiter), cost)),
         )
       }
-      // Nothing is charged: those that would have admitted it tell how they stand.
+      // Nothing is charged: those that would have admitted it report their current state.
       const answers = looked.map((answer, index) =>
         answer.allowed ? limiters[index]!.peek(keyFor(keys, limiters[index]!)) : answer,
       )

@@ -1,19 +1,22 @@
 /**
- * Who gave an answer: the in-process engine; Redis; this process' memory of a denial that still holds; units leased
- * from Redis before; or, with Redis away, the policy `open` or `closed` (`local` answers as the in-process engine).
+ * Where an answer came from: the in-process engine; Redis; this process' memory of a denial still in force; units
+ * leased from Redis; or, while Redis is unreachable, the policy `open` or `closed` (`local` answers like the in-process
+ * engine).
  */
 export type AnswerSource = 'local' | 'redis' | 'denied-memory' | 'lease' | 'open' | 'closed'
 
-/** What a limit says to one call. */
+/** A limit's answer to one call. */
 export interface Answer {
   readonly allowed: boolean
   /** Units that would still be admitted now, after this call. */
   readonly remaining: number
-  /** The first millisecond from now at which the same call is admitted if nothing else comes: 0 when it was, null when never. */
+  /**
+   * Milliseconds until the same call would be admitted if nothing else arrives: 0 if it was admitted, null if never.
+   */
   readonly retryAfterMs: number | null
-  /** Milliseconds until the limit is wholly unused again if nothing else comes. */
+  /** Milliseconds until the limit is fully unused again if nothing else arrives. */
   readonly resetMs: number
-  /** How long an admitted call shall be held back, for limits that pace; 0 for the others. */
+  /** How long an admitted call should be held back, for limits that pace; 0 for others. */
   readonly delayMs: number
   readonly source: AnswerSource
 }
@@ -22,7 +25,7 @@ export interface Answer {
 export interface LimiterCounts {
   allowed: number
   denied: number
-  /** Answered by the policy for an absent Redis. */
+  /** Answered by the policy for an unreachable Redis. */
   unavailable: number
   /** Keys dropped because `maxKeys` was reached: each starts over. */
   evicted: number

@@ -10,10 +10,10 @@ export class LimitCostError extends FirebreakError {
   }
 }
 
-/** A `wait` ended without its turn: the deadline is sooner than the limit can admit it, or the line is full. */
+/** A `wait` ended without its turn: the limit cannot admit it before the deadline, or the line is full. */
 export class LimitWaitError extends FirebreakError {
   readonly key: string
-  /** When it could have been admitted, as far as known; null where never. */
+  /** When it could have been admitted, as far as known; null if never. */
   readonly retryAfterMs: number | null
 
   constructor(
@@ -28,14 +28,14 @@ export class LimitWaitError extends FirebreakError {
   }
 }
 
-/** Redis did not answer, so that nobody knows whether a refund, reset or block was done. */
+/** Redis did not answer, so it is unknown whether a refund, reset or block was done. */
 export class LimitUnavailableError extends FirebreakError {
   readonly limit: string
 
   constructor(limit: string) {
     super(
       'FB_LIMIT_UNAVAILABLE',
-      `the limit ${limit} could not be reached; ask again (a refund with the same request id)`,
+      `the limit ${limit} could not be reached; try again (a refund with the same request id)`,
     )
     this.limit = limit
   }
@@ -48,7 +48,7 @@ export class LimitAtomicError extends FirebreakError {
   }
 }
 
-/** A middleware was refused by its limit; carried by those frameworks that answer through exceptions. */
+/** A middleware's limit refused the request; for frameworks that answer through exceptions. */
 export class TooManyRequestsError extends FirebreakError {
   readonly status = 429
   readonly retryAfterSeconds: number
@@ -59,7 +59,7 @@ export class TooManyRequestsError extends FirebreakError {
   }
 }
 
-/** A policy is not valid; the sentence begins with file:line where it came from a file. */
+/** A policy is invalid; the message begins with file:line if it came from a file. */
 export class PolicyError extends FirebreakError {
   readonly file: string
   readonly line: number | undefined

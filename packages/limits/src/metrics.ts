@@ -1,7 +1,7 @@
 import { type MetricFamily, prometheusText } from '@firebreak/core/metrics'
 import type { LimiterCounts } from './answer.ts'
 
-/** A limiter as its metrics need it. */
+/** The part of a limiter that its metrics need. */
 export interface CountedLimiter {
   readonly name: string
   readonly counts: LimiterCounts

@@ -2,7 +2,7 @@ import { FirebreakError } from '@firebreak/core'
 
 /** Why a lock stopped being ours before we released it. */
 export type LossReason =
-  /** The lease ran out by this process' own clock: no renewal was confirmed in time. */
+  /** The lease ran out by this process' clock: no renewal was confirmed in time. */
   | 'expired'
   /** According to Redis the entry is gone or belongs to another owner: forced open, restarted empty, failed over. */
   | 'taken'
@@ -12,7 +12,7 @@ export class LockLostError extends FirebreakError {
   readonly lock: string
   readonly token: number
   readonly reason: LossReason
-  /** What the function of a `withLock` gave, where the lock was lost before it ended. */
+  /** The result of `withLock`'s function, if the lock was lost before it ended. */
   readonly result: unknown
 
   constructor(lock: string, token: number, reason: LossReason, ended?: { readonly result: unknown }) {
@@ -25,7 +25,7 @@ export class LockLostError extends FirebreakError {
   }
 }
 
-/** `withLock` waited as long as it was allowed to. */
+/** `withLock` waited for as long as it was allowed. */
 export class LockTimeoutError extends FirebreakError {
   readonly lock: string
   readonly waitMs: number
@@ -53,7 +53,7 @@ export class LockNotOwnedError extends FirebreakError {
   }
 }
 
-/** The wanted number of replicas did not confirm the lock in time; it was given back. */
+/** The required number of replicas did not confirm the lock in time, so it was released. */
 export class LockNotReplicatedError extends FirebreakError {
   readonly lock: string
   readonly acknowledged: number

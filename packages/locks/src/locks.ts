@@ -18,7 +18,7 @@ import { ReadWriteLock } from './read-write/read-write-lock.ts'
 import { WriteProtocol } from './read-write/write-protocol.ts'
 import { Semaphore } from './semaphore/semaphore.ts'
 
-/** The locks of one process over one Redis: make one, keep it, ask it for locks by name. */
+/** The locks of one process on one Redis: create it once, keep it, and get locks from it by name. */
 export class Locks {
   readonly #engine: LockEngine
   readonly #owners: Owners
@@ -39,12 +39,12 @@ export class Locks {
     return this.#lock(name, false)
   }
 
-  /** The same lock, waited for by asking with growing pauses: for very many names that are seldom contended. */
+  /** The same lock, waited for by polling with growing pauses: for very many names that are rarely contended. */
   getSpinLock(name: string): Lock {
     return this.#lock(name, true)
   }
 
-  /** A lock that is given to its waiters in the order in which they came, across processes. */
+  /** A lock that is given to its waiters in order of arrival, across processes. */
   getFairLock(name: string): Lock {
     requireName(name, this.#engine.redis.topology)
     return this.#exclusive(new FairProtocol(this.#engine.redis, name, this.#engine.options))
@@ -58,20 +58,20 @@ export class Locks {
     return new ReadWriteLock(parts, new ReadProtocol(redis, name), new WriteProtocol(redis, name, options.waiterTtlMs))
   }
 
-  /** The locks of these names as one, without a deadlock in whatever order they are named. */
+  /** The locks of these names as one, without deadlocks whatever the order of names. */
   getMultiLock(names: readonly string[]): MultiLock {
     const locks = [...new Set(names)].map((name) => this.getLock(name))
     return new MultiLock(this.#engine, this.#owners, locks)
   }
 
-  /** At most `permits` holders at once; everybody who uses this name should say the same number. */
+  /** At most `permits` holders at once; everyone who uses this name should pass the same number. */
   getSemaphore(name: string, permits: number): Semaphore {
     requireName(name, this.#engine.redis.topology)
     requireInteger('permits', permits, 1)
     return new Semaphore({ engine: this.#engine, owners: this.#owners }, name, permits)
   }
 
-  /** A count that tasks wait for to become zero. */
+  /** A count that tasks wait to reach zero. */
   getCountdownLatch(name: string): CountdownLatch {
     requireName(name, this.#engine.redis.topology)
     return new CountdownLatch(this.#engine, name)
@@ -82,12 +82,12 @@ export class Locks {
     return this.getLock(name).withLock(fn, options)
   }
 
-  /** Runs `fn` as one owner: all locks that it takes without a name for the owner are its own, and re-entered. */
+  /** Runs `fn` as one owner: all locks that it takes without naming an owner belong to it and can be re-entered. */
   asOwner<T>(fn: () => T): T {
     return this.#owners.runAsOwner(fn)
   }
 
-  /** Calls back whenever a lock of this process is lost; returns a function that ends this. */
+  /** Calls back whenever a lock of this process is lost; returns a function that unsubscribes. */
   onLost(listener: (lost: LostLock) => void): () => void {
     const told = asListener(listener)
     this.#engine.events.on('lost', told)
@@ -108,12 +108,12 @@ export class Locks {
     return this.#engine.metrics.snapshot(this.#engine.watchdog)
   }
 
-  /** What this process holds and waits for at this moment. */
+  /** What this process currently holds and waits for. */
   snapshot(): LocksSnapshot {
     return takeSnapshot(this.#engine)
   }
 
-  /** Ends waiting (`FB_LOCKS_CLOSED`) and renewal; what is still held runs out with its lease. */
+  /** Ends waiting (`FB_LOCKS_CLOSED`) and renewal; held locks expire with their leases. */
   close(): Promise<void> {
     return this.#engine.close()
   }

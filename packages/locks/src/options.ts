@@ -12,7 +12,7 @@ export interface ReplicaAcknowledgement {
 /** How a process' locks behave; every field has a default. */
 export interface LocksOptions {
   /**
-   * The lease of a lock that names none; it is renewed every third of it for as long as the lock is held.
+   * The default lease; while the lock is held, it is renewed after every third of it.
    * @default 30000
    */
   readonly leaseMs?: number
@@ -32,7 +32,7 @@ export interface LocksOptions {
    */
   readonly renewBatch?: number
   /**
-   * A waiter of a fair lock that was silent for so long (on Redis' clock) is skipped.
+   * A waiter of a fair lock that has been silent for this long (by Redis' clock) is skipped.
    * @default 5000
    */
   readonly waiterTtlMs?: number
@@ -42,19 +42,19 @@ export interface LocksOptions {
    */
   readonly maxWaiting?: number
   /**
-   * Wait for replicas on each first acquisition (`WAIT`, which holds up the shared connection meanwhile).
+   * Wait for replicas on each first acquisition (`WAIT`, which blocks the shared connection meanwhile).
    * @default none
    */
   readonly replicas?: ReplicaAcknowledgement
   /**
-   * Wait on each first acquisition until Redis has written it to its append-only file, and as many replicas as
-   * `replicas` says to theirs (`WAITAOF`, Redis 7.2; it holds up the shared connection meanwhile).
+   * Wait on each first acquisition until Redis has written it to its append-only file, and the number of replicas in
+   * `replicas` to theirs (`WAITAOF`, Redis 7.2; it blocks the shared connection meanwhile).
    * @default none
    */
   readonly fsync?: { /** @default 1000 */ readonly timeoutMs?: number }
   /**
-   * How long Redis remembers up to where a name's tokens were issued, after the name was last used: for so long they do
-   * not go back although its clock does.
+   * How long Redis remembers the highest token issued for a name after its last use: for this long tokens do not go
+   * back even if its clock does.
    * @default 3600000
    */
   readonly tokenMemoryMs?: number
@@ -67,7 +67,7 @@ export interface LocksOptions {
   readonly clock?: Clock
   /** @default the runtime's */
   readonly timers?: Timers
-  /** Where time, timers, chance and names come from, unless they are given. @default the system's */
+  /** Time, timers, randomness and ids, unless given separately. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -88,7 +88,7 @@ export interface ResolvedLocksOptions {
   readonly runtime: Runtime
 }
 
-/** Fills in the defaults and refuses what cannot work. */
+/** Fills in the defaults and refuses invalid values. */
 export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions {
   const { replicas, fsync, runtime = systemRuntime } = options
   const resolved: ResolvedLocksOptions = {
@@ -117,7 +117,7 @@ export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions
   if (resolved.fsync !== undefined) requireInteger('fsync.timeoutMs', resolved.fsync.timeoutMs, 1)
   if (resolved.replicas !== undefined) {
     requireInteger('replicas.count', resolved.replicas.count, 1)
-    // WAIT 0 would wait for ever on the shared connection.
+    // WAIT 0 would wait forever on the shared connection.
     requireInteger('replicas.timeoutMs', resolved.replicas.timeoutMs, 1)
   }
   if (!/^[^:]+$/.test(resolved.instanceId)) {

@@ -1,6 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** What can be wrong with a call of the sale; each code is listed in `docs/reference/errors.md`. */
+/** Errors of sale calls; each code is listed in `docs/reference/errors.md`. */
 export type SaleErrorCode =
   | 'FB_SALE_ORDER_INVALID'
   | 'FB_SALE_ORDER_TAKEN'
@@ -9,7 +9,7 @@ export type SaleErrorCode =
   | 'FB_SALE_VOUCHER_UNKNOWN'
   | 'FB_SALE_WORKER_TAKEN'
 
-/** The sale was used wrongly: a voucher, user or order id that makes no sense or is not there, or one that is taken. */
+/** The sale was used incorrectly: an invalid, unknown or already used voucher, user or order id. */
 export class SaleError extends FirebreakError {
   readonly voucherId: string
 
@@ -20,8 +20,8 @@ export class SaleError extends FirebreakError {
 }
 
 /**
- * The order store failed. `FB_SALE_STORE_DOWN`: it could not be reached or used, whatever was to be stored.
- * `FB_SALE_STORE`: it refused what it was given, and will again.
+ * The order store failed. `FB_SALE_STORE_DOWN`: it could not be reached or used, whatever the data. `FB_SALE_STORE`: it
+ * refused this data, and will again.
  */
 export class OrderStoreError extends FirebreakError {
   readonly isOutage: boolean

@@ -7,7 +7,7 @@ export interface SaleKeys {
   readonly voucher: string
   /** Set of the users who hold an order. */
   readonly users: string
-  /** Hash user → number of the last order, id of the last stream entry, ids of the orders held; blanks between. */
+  /** Hash user → number of the last order, id of the last stream entry, ids of the orders held; separated by blanks. */
   readonly holders: string
   /** Stream of what happened to orders, for the workers. */
   readonly orders: string
@@ -15,9 +15,9 @@ export interface SaleKeys {
   readonly states: string
   /** Sorted set of unpaid orders by deadline. */
   readonly unpaid: string
-  /** Sorted set of the latest restocks by time: one that is sent twice counts once. */
+  /** Sorted set of the latest restocks by time: one sent twice counts once. */
   readonly restocked: string
-  /** Hash entry id → how often it failed by its own fault. */
+  /** Hash entry id → how many times it failed through its own fault. */
   readonly faults: string
   /** Stream of entries that no worker could store, with the reason. */
   readonly dead: string
@@ -25,10 +25,10 @@ export interface SaleKeys {
   readonly channel: string
 }
 
-/** All vouchers that were ever opened or sold, for workers that serve them all. */
+/** All vouchers ever opened or sold, for workers that serve them all. */
 export const registryKey = 'seckill:vouchers'
 
-/** The one voucher that an order id of a caller's own belongs to. The empty braces keep it from being a voucher's name. */
+/** The voucher that a caller's own order id belongs to. The empty braces keep it from being a voucher's name. */
 export function chosenOrderKey(orderId: string): string {
   return `seckill{}:order:${orderId}`
 }

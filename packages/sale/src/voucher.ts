@@ -12,20 +12,20 @@ export interface Voucher {
   readonly perUser?: number
 }
 
-/** The stores' columns have these widths; they bind every store, so that one can take another's place. */
+/** The widths of the stores' columns; they apply to every store, so that stores are interchangeable. */
 export const maxUserIdLength = 255
 const idPattern = /^[^{}\s]{1,128}$/
 const orderIdPattern = /^[\x21-\x7e]{1,64}$/
 
-/** The greatest stock, limit and time: what the scripts read has up to 15 digits. */
+/** The largest stock, limit and time: the scripts read up to 15 digits. */
 export const greatestNumber = 1e14
-/** A sale that begins later is one in milliseconds: in seconds it is the year 5138. */
+/** A later start is in milliseconds: in seconds it would be the year 5138. */
 const latestBegin = 1e11
 const unixSeconds = 'a Unix time in whole seconds'
-/** Their keys would be `seckill:vouchers` and `seckill:ids:<worker id>`, which are the sale's own. */
+/** Their keys would be `seckill:vouchers` and `seckill:ids:<worker id>`, which the sale itself uses. */
 const ownNames = /^(vouchers|ids:\d+)$/
 
-/** Throws where a voucher makes no sense, naming the field. */
+/** Throws if a voucher is invalid, naming the field. */
 export function checkVoucher(voucher: Voucher): void {
   const wrong = (field: string, value: unknown, expected: string) => voucherWrong(voucher.id, field, value, expected)
   checkVoucherId(voucher.id)
@@ -42,7 +42,7 @@ export function checkVoucher(voucher: Voucher): void {
     throw wrong('perUser', perUser, 'a whole number from 1 to 10^14')
 }
 
-/** Throws where no voucher can have this id. */
+/** Throws if no voucher can have this id. */
 export function checkVoucherId(voucherId: string): void {
   const isText = typeof voucherId === 'string' && idPattern.test(voucherId) && isStorable(voucherId)
   if (isText && ownNames.test(voucherId))
@@ -51,7 +51,7 @@ export function checkVoucherId(voucherId: string): void {
   throw voucherWrong(String(voucherId), 'id', voucherId, '1 to 128 characters without braces and blanks')
 }
 
-/** A voucher's hash holds something that cannot be sold by. */
+/** A voucher's hash contains something invalid. */
 export function voucherWrong(voucherId: string, field: string, value: unknown, expected: string): SaleError {
   const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : String(value)
   return new SaleError(

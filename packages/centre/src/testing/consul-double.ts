@@ -1,8 +1,8 @@
 import { DoubleServer } from './double-server.ts'
 
 /**
- * What Consul's documentation says of its key-value store: `PUT` and `GET /v1/kv/KEY`, values in base64, 404 for a key that is
- * not there, blocking queries by `index` and `wait`, ACL tokens in `X-Consul-Token`, values of 512 KiB at most.
+ * Consul's key-value store according to its documentation: `PUT` and `GET /v1/kv/KEY`, values in base64, 404 for a key
+ * that is not there, blocking queries by `index` and `wait`, ACL tokens in `X-Consul-Token`, values of 512 KiB at most.
  */
 export class ConsulDouble {
   readonly #values = new Map<string, { value: string; index: number }>()

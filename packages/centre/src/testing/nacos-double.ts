@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http'
 import { DoubleServer } from './double-server.ts'
 
 /**
- * What the documentation of Nacos 1 and 2 says of its configs: `GET` and `POST /nacos/v1/cs/configs`, 404 for one that is not
- * there, the long poll `POST /nacos/v1/cs/configs/listener` by MD5, `POST /nacos/v1/auth/login` for a token, and which
- * characters a data id and a group may have.
+ * The configs of Nacos 1 and 2 according to their documentation: `GET` and `POST /nacos/v1/cs/configs`, 404 for one
+ * that is not there, the long poll `POST /nacos/v1/cs/configs/listener` by MD5, `POST /nacos/v1/auth/login` for a
+ * token, and which characters a data id and a group may have.
  */
 export class NacosDouble {
   readonly #contents = new Map<string, string>()

@@ -11,7 +11,10 @@ export interface WatchRound {
 
 const firstRetryMs = 100
 const maxRetryMs = 5000
-/** A round that told nothing new and lasted less than this did not wait for a change: the centre is polled this often. */
+/**
+ * A round without news that was shorter than this did not wait for a change: the centre is then polled at this
+ * interval.
+ */
 const pollMs = 1000
 
 /**

@@ -47,7 +47,7 @@ export class ZooKeeperCentre implements ConfigCentre {
       const changed = new Promise<void>((resolve) => {
         wake = resolve
       })
-      // A new connection knows of no watch, and the session is pinged, so a dead connection is always noticed.
+      // A new connection has no watches, and the session is pinged, so a dead connection is always noticed.
       const forget = this.#client.onSession((event) => {
         if (event !== 'disconnected') return
         isLost = true

@@ -5,7 +5,7 @@ import type { HubStore } from '@firebreak/hub'
 
 /**
  * A backup is lines of JSON: a head, one line for each thing that a store keeps, and an end with a digest of all lines
- * before it, so that a file that was cut off or changed by hand is found before anything is written.
+ * before it, so that a truncated or edited file is detected before anything is written.
  *
  * Not included: the table of hot keys, which a hub rebuilds within seconds; the positions in sources of changes,
  * because an old position would replay or miss changes; sessions, after which users sign in again.
@@ -32,16 +32,16 @@ type Policy = Awaited<ReturnType<HubStore['policiesAfter']>>[number]
 type Job = Awaited<ReturnType<HubStore['jobs']>>[number]
 type Block = Parameters<HubStore['saveBlock']>[0]
 
-/** How many things of each sort there are. */
+/** How many things of each kind there are. */
 export type BackupCounts = Readonly<
   Record<Exclude<Line['kind'], 'record' | 'switch'> | (typeof recordKinds)[string], number>
 >
 
-/** The newest form that this version reads; it writes this one. */
+/** The newest format that this version reads, and the one it writes. */
 export const backupFormat = 1
 /**
- * Records that are kept: what people have set, and the heat that was learned to come back. Kinds that are not here are worth nothing
- * in another store (sessions and their secret, the last use of tokens); a test knows all kinds there are.
+ * Kinds of records included: users' settings, and learned recurring heat. Other kinds are worthless in another store
+ * (sessions and their secret, the last use of tokens); a test checks that all kinds are listed.
  */
 export const recordKinds: Readonly<Record<string, 'tokens' | 'barred' | 'alerts' | 'settings' | 'forecasts'>> = {
   credential: 'tokens',
@@ -52,14 +52,14 @@ export const recordKinds: Readonly<Record<string, 'tokens' | 'barred' | 'alerts'
   'forecast-settings': 'settings',
   forecast: 'forecasts',
 }
-/** Records that stay behind. */
+/** Kinds of records not included. */
 export const recordKindsLeftOut = ['credential-use', 'session', 'csrf-secret', 'session-secret', 'session-ended']
 /** No store keeps more of either. */
 const everything = 1_000_000
 /** The number of writes in flight at once. */
 const step = 200
 
-/** The backup is no backup, is damaged, is too new, or the store is not one that it can go to. */
+/** The file is not a backup, is damaged or too new, or the store cannot take it. */
 export class BackupError extends FirebreakError {
   constructor(message: string) {
     super('FB_BACKUP', message)
@@ -87,7 +87,7 @@ export async function backupLines(store: HubStore, madeAt: number): Promise<stri
   return [...texts, JSON.stringify({ kind: 'end', lines: texts.length, sha256: digestOf(texts) })]
 }
 
-/** Writes a backup into a store that has no rules and no history; what was written. */
+/** Writes a backup into a store that has no rules and no history; returns what was written. */
 export async function restoreLines(
   store: HubStore,
   texts: readonly string[],
@@ -115,7 +115,7 @@ export async function restoreLines(
   for (const { rule } of of('rule')) await store.saveRule(rule)
   for (const { isOff } of of('switch')) if (isOff) await store.saveSwitch(true)
   for (const [index, { policy }] of of('policy').entries()) {
-    // A store counts its versions from 1; older ones than were kept are gone.
+    // A store counts its versions from 1; versions older than the kept ones are gone.
     const what = `restore version ${policy.version} of the policy`
     await store.addPolicy({ ...policy, version: index + 1 }, { at: now, who, what, before: null, after: null })
   }
@@ -128,7 +128,7 @@ export async function restoreLines(
   return counts
 }
 
-/** Reads a backup whole; nothing of a file that is wrong anywhere is taken. */
+/** Reads a whole backup; a file with any error is refused entirely. */
 function readBackup(texts: readonly string[]): { head: Head; lines: Line[] } {
   const given = texts.filter((text) => text.trim() !== '')
   const [head, ...rest] = given.map(parseLine) as [Head | undefined, ...unknown[]]

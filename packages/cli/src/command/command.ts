@@ -1,6 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** Where a command reads and writes; tests hand in their own. */
+/** Where a command reads and writes; tests pass their own. */
 export interface CommandIo {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly stdin: NodeJS.ReadStream
@@ -15,11 +15,11 @@ export interface CommandEntry {
   readonly name: string
   /** One line for the list. */
   readonly summary: string
-  /** The command itself; only what is run or asked about is loaded, so that a look at a server starts at once. */
+  /** The command itself, loaded only when it is run or its help is shown, so that a command starts at once. */
   readonly load: () => Promise<Command>
 }
 
-/** What a command says about itself and does. */
+/** A command's description and action. */
 export interface Command {
   /** The whole help text: examples first, then every flag with its env twin and default. */
   readonly help: string
@@ -27,9 +27,12 @@ export interface Command {
   readonly subcommands?: readonly string[]
   /** Long flags without the dashes, for completion. */
   readonly flags?: readonly string[]
-  /** Moves the cursor and colours text itself, and looks at every text of others that it writes. @default false */
+  /** Moves the cursor and colours text itself, and sanitises all foreign text that it writes. @default false */
   readonly drawsScreen?: boolean
-  /** Runs with the words after the command's name; the exit code: 0 well, 1 failed, 2 wrong usage, 3 `--fail-on` or `--diff`. */
+  /**
+   * Runs with the words after the command's name; returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 `--fail-on`
+   * or `--diff`.
+   */
   run(args: readonly string[], io: CommandIo): Promise<number>
 }
 

@@ -1,10 +1,10 @@
 import type { ListedCommand } from './command.ts'
 
-/** Shells that a script can be made for. */
+/** The supported shells. */
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** A completion script made out of the registry: commands, their subcommands, their flags. */
+/** A completion script generated from the registry: commands, subcommands, flags. */
 export function completionScript(shell: Shell, commands: readonly ListedCommand[]): string {
   switch (shell) {
     case 'bash':
@@ -35,7 +35,7 @@ ${cases.join('\n')}
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
-  # A value that is a file, as behind --rdb.
+  # A value that is a file, as after --rdb.
   if [ \${#COMPREPLY[@]} -eq 0 ]; then COMPREPLY=($(compgen -f -- "$current")); fi
 }
 complete -F _firebreak firebreak

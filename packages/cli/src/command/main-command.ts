@@ -2,18 +2,18 @@ import { constants } from 'node:os'
 import { commands } from '../commands/index.ts'
 import { runCommand } from './run-command.ts'
 
-/** Runs the command that the process was started with; its exit code. */
+/** Runs the command that the process was started with; returns its exit code. */
 export function main(): Promise<number> {
   const ended = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     process.on(name, () => {
-      // A second one means now; the code is that of a process which the signal has ended.
+      // A second signal ends the process at once, with the exit code of a process killed by that signal.
       if (ended.signal.aborted) process.exit(128 + constants.signals[name])
       ended.abort()
     })
   }
   endWithNpm(ended)
-  // A closed pipe (`firebreak find … | head`) is the reader's way to say enough.
+  // A closed pipe (`firebreak find … | head`) means that the reader has enough.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
   })
@@ -26,12 +26,13 @@ export function main(): Promise<number> {
   })
 }
 
-/** How often it is looked whether the shell of npm still runs. */
+/** How often to check whether npm's shell is still running. */
 const npmCheckMs = 250
 
 /**
- * `npx firebreak up` is a shell of npm's with us inside. npm passes SIGTERM on to that shell alone, which dies of it: whoever has lost
- * this parent ends as if the signal had come to us, or a supervisor that stops npx would leave hub, proxy and Redis behind.
+ * `npx firebreak up` runs us inside a shell of npm's. npm passes SIGTERM only to that shell, which dies: when this
+ * parent is gone we stop as if we had got the signal, or a supervisor that stops npx would leave hub, proxy and Redis
+ * running.
  */
 function endWithNpm(ended: AbortController): void {
   // A script that puts us into the background and ends means us to stay; so does a test runner that npm has started.

@@ -1,6 +1,6 @@
 import type { ListedCommand } from './command.ts'
 
-/** The manual as troff, made out of the registry: `firebreak man | man -l -`. */
+/** The manual as troff, generated from the registry: `firebreak man | man -l -`. */
 export function manPage(commands: readonly ListedCommand[], version: string): string {
   const parts = [
     `.TH FIREBREAK 1 "" "firebreak ${troff(version)}" "Firebreak"`,
@@ -11,7 +11,7 @@ export function manPage(commands: readonly ListedCommand[], version: string): st
     '.I COMMAND',
     '[\\fIOPTIONS\\fR]',
     '.SH DESCRIPTION',
-    'Firebreak finds keys that are hot or big, tells every client, and serves them from memory, copies or a limit.',
+    'Firebreak finds hot and big keys, tells every client about hot ones, and handles them with caches, copies or limits.',
     '.SH COMMANDS',
     ...commands.flatMap(({ name, summary }) => ['.TP', `.B ${troff(name)}`, troff(summary)]),
     ...commands.flatMap(({ name, help }) => [
@@ -31,7 +31,7 @@ export function manPage(commands: readonly ListedCommand[], version: string): st
   return `${parts.join('\n')}\n`
 }
 
-/** Text that troff prints as it is: no escapes, no request at the start of a line. */
+/** Escapes text for troff: no escapes, no request at the start of a line. */
 function troff(text: string): string {
   const safe = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll("'", '\\(aq')
   return safe.startsWith('.') ? `\\&${safe}` : safe

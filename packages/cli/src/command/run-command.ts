@@ -2,7 +2,7 @@ import { didYouMean, InvalidOptionError, plainText, version } from '@firebreak/c
 import { plainStream } from '../output/plain-stream.ts'
 import { type Command, type CommandEntry, type CommandIo, UsageError } from './command.ts'
 
-/** Finds the command that the words name and runs it; the exit code of the process. */
+/** Finds the command named by the words and runs it; returns the exit code of the process. */
 export async function runCommand(
   commands: readonly CommandEntry[],
   words: readonly string[],
@@ -48,12 +48,12 @@ export async function runCommand(
   }
 }
 
-/** A message of several lines: each shown as it is, and set in, so that none by somebody else can pose as ours. */
+/** A message of several lines, each indented, so that foreign text cannot pose as ours. */
 function linesOf(message: string): string {
   return message.trimEnd().split(/\r?\n/).map(plainText).join('\n  ')
 }
 
-/** Node's sentence for a flag that does not exist, with the closest that does. */
+/** Node's message for an unknown flag, with the closest known one. */
 function unknownFlag(error: unknown, { flags = [] }: Command): string | undefined {
   if ((error as NodeJS.ErrnoException).code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return undefined
   const option = (error as Error).message.match(/'(-[^']*)'/)?.[1]
@@ -62,7 +62,7 @@ function unknownFlag(error: unknown, { flags = [] }: Command): string | undefine
   return `Unknown option '${option}'${close === undefined ? '' : `; did you mean '${close}'?`}`
 }
 
-/** The sentence for a port that somebody else has: which one, and the flag that names another. */
+/** The message for a port that is in use: which one, and the flag to choose another. */
 function takenPort(error: unknown, words: readonly string[], { env }: CommandIo): string | undefined {
   const { code, port } = ((error as Error).cause ?? error) as NodeJS.ErrnoException & { port?: number }
   if (code !== 'EADDRINUSE' || port === undefined) return undefined
@@ -73,15 +73,15 @@ function takenPort(error: unknown, words: readonly string[], { env }: CommandIo)
   return `Port ${port} is in use. Choose another with ${flag}${variable === undefined ? '' : ` or ${variable}`}.`
 }
 
-/** What was asked for is not possible: words, flags and their values. */
+/** True for wrong words, flags or values. */
 function isWrongUsage(error: unknown): boolean {
   if (error instanceof UsageError || error instanceof InvalidOptionError) return true
   const { code } = error as { code?: unknown }
-  // By its code: the hub's modules are loaded only by commands that need them.
+  // By its code: only commands that need the hub load its modules.
   return typeof code === 'string' && (code === 'FB_HUB_CONFIG' || code.startsWith('ERR_PARSE_ARGS'))
 }
 
-/** One law for all commands; scripts rely on it. */
+/** The same for all commands; scripts rely on it. */
 const exitCodes = `Exit codes: 0 done; 1 failed; 2 wrong arguments, flags or settings, nothing was done;
   3 done, and the condition was met (find --fail-on, rules apply --diff).
 `

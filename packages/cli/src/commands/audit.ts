@@ -100,7 +100,7 @@ async function sourceOf(values: Values, io: CommandIo): Promise<AuditSource> {
   }
 }
 
-/** Reads the audit page by page; entries that are added meanwhile shift the pages, which their heads tell. */
+/** Reads the audit page by page; entries added meanwhile shift the pages, which the heads show. */
 async function verify(source: AuditSource, since: AuditHead | undefined): Promise<AuditVerdict> {
   const first = await source.page(pageSize, 0)
   const check = new AuditCheck({ head: first.head ?? undefined, kept: first.kept, since })

@@ -12,7 +12,7 @@ type StoreFlags = { readonly [name in keyof typeof placeOptions]?: string | unde
 const placeHelp = `  --data-folder DIR  the folder of a hub (env FIREBREAK_HUB_DATA_FOLDER)
   --store-url URL    the Redis that hubs share (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
 `
-/** A store that is full gives some 200 MB. */
+/** A full store gives about 200 MB. */
 const maxFileBytes = 1024 * 1024 * 1024
 
 export const backup: Command = {
@@ -86,7 +86,7 @@ function readLines(file: string): string[] {
 async function openStore(values: StoreFlags, io: CommandIo, mustExist: boolean): Promise<HubStore> {
   const { 'data-folder': folder, 'store-url': url } = values
   if (folder !== undefined && url !== undefined) throw new UsageError('name one store: --data-folder or --store-url')
-  // A flag is nearer than the environment, which may name the other kind.
+  // A flag takes precedence over the environment, which may name the other kind.
   const place = folder === undefined ? storePlace(values, io) : { dataFolder: folder }
   if (place === undefined) throw new UsageError('name the store: --data-folder DIR or --store-url URL')
   if (mustExist && 'dataFolder' in place && !existsSync(join(place.dataFolder, 'hub.sqlite'))) {

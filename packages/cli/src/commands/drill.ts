@@ -52,7 +52,7 @@ Options:
   },
 }
 
-/** Where to drill: as the flags say, else the environment, else on a `firebreak up` of this folder. */
+/** Where to drill: by flags, otherwise the environment, otherwise a `firebreak up` of this folder. */
 function placesOf(
   { redis, hub }: { redis?: string | undefined; hub?: string | undefined },
   io: CommandIo,

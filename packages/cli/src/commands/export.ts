@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import type { Command } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 
-/** What an export holds, each an answer of the hub's API. */
+/** The parts of an export, each an answer of the hub's API. */
 const parts = {
   rules: '/v1/rules',
   table: '/v1/table',

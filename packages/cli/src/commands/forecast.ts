@@ -65,8 +65,14 @@ ${formatHelp}
     }
     const view = await api.call<ForecastView>('GET', '/v1/forecast')
     if (view.isQuiet)
-      io.stderr.write('Next to nothing of what was expected today came: nothing is warmed until something does.\n')
-    printRecords(io, values, columns, view.recurrences, 'No heat that comes back is known yet: three times are needed.')
+      io.stderr.write('Hardly anything expected today has come: nothing is warmed until something does.\n')
+    printRecords(
+      io,
+      values,
+      columns,
+      view.recurrences,
+      'No recurring heat is known yet: it must have occurred three times.',
+    )
     return 0
   },
 }

@@ -10,8 +10,8 @@ export const limitsSettings: SettingTable = {
       name: 'dataFolder',
       type: text,
       placeholder: 'FOLDER',
-      default: 'a restart begins with the policy file, at version 1',
-      summary: 'where policies and who changed them are kept over restarts',
+      default: 'a restart uses the policy file, at version 1',
+      summary: 'where policies and their authors are kept across restarts',
     },
     {
       name: 'host',

@@ -23,8 +23,8 @@ Examples:
 
 Calls are under /v1/limits/: browse, update, browse_complete, multi_browse, feedback, value, rules, alive, dump, policy,
 reload, convert, history, diff, rollback, metrics. SIGHUP reloads the policy file; an invalid one is refused with
-file:line and the old one stays in force. With --data-folder the newest policy is kept over restarts, whoever made it,
-and the file is only what an empty folder begins with.
+file:line and the old one stays in force. With --data-folder the newest policy is kept across restarts, whoever made it,
+and the file is only used for an empty folder.
 
 ${helpOf(limitsSettings)}
   --to yaml|json|text

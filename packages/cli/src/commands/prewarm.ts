@@ -44,7 +44,7 @@ export const prewarm: Command = {
     'cancel',
     'json',
   ],
-  help: `Make named keys hot before anybody asks for them: every process serves them from its first read on as its rule says.
+  help: `Make named keys hot before anybody asks for them: every process handles them by their rule from the first read on.
 
 Examples:
   firebreak prewarm product_100..120
@@ -60,13 +60,13 @@ Options:
   --cron FIELDS     repeat: minute, hour, day of month, month, day of week, as in cron(5)
   --time-zone ZONE  the time zone of --cron (default UTC)
   --for SPAN        how long the keys stay hot without being read: 90s, 30m, 2h (default 10m)
-  --file FILE       more keys, one a line, ranges too; a line that begins with # is passed over; - is stdin
-  --dry-run         say which rule would do what for which keys, and change nothing
-  --cluster ID      the Redis that the keys are in (default: the only one that sensors speak of)
-  --service NAME    only for this service, may stand several times (default all that are connected)
-  --value KEY=TEXT  put this value into Redis first, may stand several times
-  --list            jobs to come
-  --cancel ID       take a job back
+  --file FILE       more keys, one per line, ranges too; lines that begin with # are skipped; - is stdin
+  --dry-run         show which rule would do what for which keys, and change nothing
+  --cluster ID      the Redis that the keys are in (default: the only one that sensors report)
+  --service NAME    only for this service, may be repeated (default all that are connected)
+  --value KEY=TEXT  put this value into Redis first, may be repeated
+  --list            pending jobs
+  --cancel ID       cancel a job
   --json            the hub's answer as JSON
   --hub URL         the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 
@@ -100,7 +100,7 @@ nothing is warmed.
       const { jobs } = answer
       for (const { id, keys, at } of jobs)
         io.stdout.write(`${new Date(at).toISOString()}  ${countOf(keys)} (${keys[0]} …)  ${id}\n`)
-      if (jobs.length === 0) io.stdout.write('No job is to come.\n')
+      if (jobs.length === 0) io.stdout.write('No pending jobs.\n')
       return 0
     }
     if (values.cancel !== undefined) {
@@ -112,7 +112,7 @@ nothing is warmed.
       throw new UsageError(`did you mean "prewarm --${positionals[0]}"? A key of that name goes into a --file`)
     }
     const keys = [...positionals, ...(values.file === undefined ? [] : readKeys(values.file))]
-    if (keys.length === 0) throw new UsageError('it needs the keys, as product_100..120, or a --file of them')
+    if (keys.length === 0) throw new UsageError('name the keys, such as product_100..120, or a --file of them')
     const request = {
       ...(values.cluster !== undefined && { redisClusterId: values.cluster }),
       keys,
@@ -144,7 +144,7 @@ nothing is warmed.
   },
 }
 
-/** What the hub calls by its field, as the flag that a person gave or should give. */
+/** Maps the hub's field names to the flags of this command. */
 function withFlags(error: unknown): never {
   if (!(error instanceof HubCallError)) throw error
   const message = error.message.replace(/^the hub replied: (\w+):/, (all, field: string) =>

@@ -118,7 +118,7 @@ function retryOf(lines: readonly string[]) {
   }
 }
 
-/** The fields that have a value; undefined where none has. */
+/** The fields that have a value; undefined if none has. */
 function known<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]: NonNullable<Fields[Name]> } | undefined {
@@ -158,7 +158,7 @@ function usersOf(
 
 function userOf(text: string, settings: CommandSettings): { name: string; password: string } {
   const colon = text.indexOf(':')
-  // Whatever it is, it may be a password.
+  // The text is not repeated: it may be a password.
   if (colon < 1) throw new UsageError(`${settings.placeOf('user')} must be NAME:PASSWORD`)
   return { name: text.slice(0, colon), password: text.slice(colon + 1) }
 }

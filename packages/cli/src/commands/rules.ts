@@ -12,7 +12,7 @@ import { changeText, ruleChanges, rulesOf } from '../rules/rule-changes.ts'
 import { winningRule } from '../rules/winning-rule.ts'
 
 const subcommands = ['list', 'show', 'apply', 'export', 'import', 'remove', 'rollout']
-/** There is something to change. */
+/** The exit code if there is something to change. */
 const differs = 3
 
 const columns: readonly Column<Rule>[] = [
@@ -144,7 +144,7 @@ async function show(api: HubApi, id: string, io: CommandIo): Promise<number> {
   return 0
 }
 
-/** Makes the hub's rules those of a file, rule by rule; each change is one call, and one line in the hub's audit. */
+/** Makes the hub's rules match a file, rule by rule; each change is one call and one line in the hub's audit. */
 async function apply(
   api: HubApi,
   file: string,

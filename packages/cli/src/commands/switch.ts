@@ -3,7 +3,7 @@ import type { HostView } from '@firebreak/core'
 import type { Command, CommandIo } from '../command/command.ts'
 import { HubApi, hubUrls } from '../hub-api/hub-api.ts'
 
-/** A hub, or a sensor, that does not answer by then has not confirmed. */
+/** A hub or sensor that does not answer by then counts as unconfirmed. */
 const confirmMs = 5000
 
 function switchCommand(name: 'off' | 'on', whatFor: string, said: string): Command {
@@ -33,7 +33,7 @@ Options:
   }
 }
 
-/** `isStored` is missing where the hub is of an earlier version. */
+/** `isStored` is missing from hubs of earlier versions. */
 interface SwitchAnswer {
   readonly isStored?: boolean
 }
@@ -41,7 +41,7 @@ interface SwitchAnswer {
 const notStored =
   'The store is unreachable: only the sensors of this hub have been notified; all others will be when it recovers.\n'
 
-/** Tells all hubs at once; 0 where every hub, and every sensor of theirs, has confirmed. */
+/** Switches all hubs at once; returns 0 if every hub and all of their sensors have confirmed. */
 async function tellEach(urls: readonly string[], isOff: boolean, said: string, io: CommandIo): Promise<number> {
   const answers = await Promise.all(
     urls.map(async (url) => {
@@ -79,12 +79,12 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
   return isWhole ? 0 : 1
 }
 
-/** The sensors of a hub, as soon as all of them have followed, or how far they are when the time is over. */
+/** A hub's sensors, once all of them have followed or when the time is up. */
 async function followed(api: HubApi, isOff: boolean): Promise<readonly HostView[]> {
   const deadline = performance.now() + confirmMs
   for (;;) {
     const { hosts } = await within(api.call<{ hosts: HostView[] }>('GET', '/v1/hosts'))
-    // Those without a connection have moved to another hub, have ended, or report over HTTP and carry nothing out.
+    // Those without a connection have moved to another hub, have ended, or report over HTTP and do not handle keys.
     const sensors = hosts.filter(({ isConnected }) => isConnected !== false)
     if (sensors.every((sensor) => sensor.isOff === isOff) || performance.now() > deadline) return sensors
     await new Promise((resolve) => setTimeout(resolve, 100))

@@ -120,7 +120,7 @@ ${formatHelp}
           action === 'create'
             ? await tokens.create(body)
             : await tokens.rotate(name!, durationMs('grace', values.grace ?? '24h'))
-        // Alone on stdout, so that a script can take it.
+        // Alone on stdout, so that a script can read it.
         io.stderr.write(`Token of ${made.credential.name}, shown only once:\n`)
         io.stdout.write(`${made.token}\n`)
       }

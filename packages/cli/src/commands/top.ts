@@ -14,7 +14,7 @@ import {
   topSorts,
 } from '../top/top-state.ts'
 
-/** What is done from the screen ends by itself after this. */
+/** How long an action taken from the screen lasts. */
 const actionMs = 600_000
 
 export const top: Command = {
@@ -32,10 +32,10 @@ Options:
   --interval MS  refresh interval (default 1000)
   --sort NAME    rate, share, writes, bytes, minute or name (default rate)
   --filter TEXT  only keys, clusters and rules that contain it
-  --once         print once and end
-  --json         the hub's overview as JSON, one object a line
+  --once         print once and exit
+  --json         the hub's overview as JSON, one object per line
 In a terminal: j and k choose a key, enter shows its detail, c caches, d copies, l limits and i ignores it for ten minutes,
-u undoes that, s sorts, r reverses, / filters, p pauses, q ends. While the hub does not answer, the last figures stay, with
+u undoes that, s sorts, r reverses, / filters, p pauses, q quits. While the hub does not answer, the last figures stay, with
 their time.
 `,
   async run(args, io) {
@@ -77,16 +77,16 @@ function screenOf(overview: Overview, io: CommandIo, isOnce: boolean, state: Top
 }
 
 function terminalOf({ stdout }: CommandIo) {
-  // What is not a terminal has no edge: whoever reads a file or a ticket wants the whole verdict.
+  // Not a terminal, so no width limit: in a file or ticket the whole verdict is wanted.
   const columns = stdout.columns ?? (stdout.isTTY ? 100 : Number.POSITIVE_INFINITY)
   return { columns, rows: stdout.rows ?? 40, isColored: stdout.isTTY === true }
 }
 
-/** A screen of its own without a cursor, so that what stood in the terminal is there again afterwards. */
+/** The alternate screen without a cursor, so that the terminal's previous content is restored afterwards. */
 const enterScreen = '\u001b[?1049h\u001b[?25l\u001b[2J'
 const leaveScreen = '\u001b[?25h\u001b[?1049l'
 
-/** `top` at a terminal whose keys are pressed. */
+/** `top` on an interactive terminal. */
 class TopScreen {
   readonly #api: HubApi
   readonly #io: CommandIo
@@ -96,7 +96,7 @@ class TopScreen {
   #detail: KeyDetail | undefined
   #heardAt = new Date(0)
   #lost: LostHub | undefined
-  /** The action under way: what is pressed next must not overtake it at the hub. */
+  /** The current action: the next key press must not overtake it at the hub. */
   #acting: Promise<void> = Promise.resolve()
   #wake = () => {}
 
@@ -115,7 +115,7 @@ class TopScreen {
       this.#end.abort()
       this.#wake()
     }
-    // Who starts without a hub is told so, and not shown an empty screen.
+    // If there is no hub at the start, report that instead of an empty screen.
     await this.#look()
     const onResize = () => this.#draw()
     signal.addEventListener('abort', onAbort)
@@ -170,7 +170,7 @@ class TopScreen {
     const terminal = terminalOf(this.#io)
     const inner = { ...terminal, rows: terminal.rows - 1 }
     const screen = renderTop(this.#overview, inner, this.#state, this.#detail, this.#lost)
-    // Line by line over what is there: a screen that is cleared first flickers.
+    // Drawn line by line over the old content: clearing the screen first would flicker.
     this.#io.stdout.write(`\u001b[H${`${screen}${helpLine(terminal)}`.replaceAll('\n', '\u001b[K\n')}\u001b[K\u001b[J`)
   }
 
@@ -202,12 +202,12 @@ class TopScreen {
   }
 }
 
-/** A key's address: its text is percent-encoded once more inside a URL. */
+/** A key's URL path: its text is percent-encoded once more. */
 function keyPath(redisClusterId: string, keyText: string): string {
   return `/v1/keys/${encodeURIComponent(redisClusterId)}/${encodeURIComponent(keyText)}`
 }
 
-/** Pressed keys: an arrow is several bytes, anything pasted is several keys. */
+/** Splits input into keys: an arrow is several bytes, pasted text is several keys. */
 function keysIn(text: string): string[] {
   return text.match(/\u001b\[[A-D]|[\s\S]/g) ?? []
 }

@@ -75,7 +75,7 @@ Ctrl-C stops everything.
 `)
 }
 
-/** Why the addresses are not the usual ones: mostly another `up` that was forgotten in its own folder. */
+/** Why the addresses are not the usual ones: mostly a forgotten `up` in another folder. */
 function others(takenPorts: readonly number[]): string {
   if (takenPorts.length === 0) return ''
   const [ports, are] = takenPorts.length === 1 ? ['Port', 'is'] : ['Ports', 'are']
@@ -85,7 +85,7 @@ function others(takenPorts: readonly number[]): string {
 `
 }
 
-/** What to run in another terminal, by the way this one was started. */
+/** What to run in another terminal, depending on how this one was started. */
 function nextSteps({ env }: CommandIo): string {
   const isCheckout = env['npm_package_name'] === 'firebreak-workspace'
   const command = (name: string) => (isCheckout ? `npm run -s firebreak -- ${name}` : `npx firebreak ${name}`)

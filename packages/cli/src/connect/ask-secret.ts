@@ -1,6 +1,6 @@
 import { type CommandIo, UsageError } from '../command/command.ts'
 
-/** Asks on the terminal and does not show what is typed. From a pipe it reads the first line. */
+/** Prompts on the terminal without showing the input. From a pipe it reads the first line. */
 export function askSecret(question: string, io: CommandIo): Promise<string> {
   const { stdin, stderr } = io
   const isTerminal = stdin.isTTY === true

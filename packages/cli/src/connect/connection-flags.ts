@@ -48,12 +48,12 @@ export const connectionFlags: readonly FlagSpec[] = [
   { name: 'connect-timeout', value: 'TIME', help: 'how long to wait for a connection', default: '5s' },
 ]
 
-/** The Redis that flags and environment name; asks for the password where that is wanted. */
+/** The Redis named by flags and environment; prompts for the password if requested. */
 export async function connectionOf(
   values: FlagValues,
   io: CommandIo,
 ): Promise<{ target: RedisTarget } & DiscoverOptions> {
-  // A flag is nearer than the environment: `--port` means that port although REDIS_URL names another server.
+  // A flag takes precedence over the environment: `--port` means that port even if REDIS_URL names another server.
   const isPlaceGiven = ['host', 'port', 'socket'].some((name) => values.isGiven(name))
   const url = isPlaceGiven && !values.isGiven('url') ? undefined : (values.get('url') ?? runningRedis(values, io))
   const base: RedisTarget = url === undefined ? {} : parseRedisUrl(url)
@@ -80,7 +80,7 @@ export async function connectionOf(
   }
 }
 
-/** The Redis of a `firebreak up` that runs in this folder, where nothing else is named. */
+/** The Redis of a `firebreak up` running in this folder, if nothing else is named. */
 function runningRedis(values: FlagValues, { env }: CommandIo): string | undefined {
   if (['host', 'port', 'socket', 'sentinel-master'].some((name) => values.has(name))) return undefined
   return readRunning(dataFolderOf(env))?.redisUrl

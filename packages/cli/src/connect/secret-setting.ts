@@ -9,8 +9,8 @@ export interface SecretSetting {
 }
 
 /**
- * Its value: from the flag, which is warned of as others see it in `ps`, from the variable, or from the file that
- * `VARIABLE_FILE` names.
+ * Its value: from the flag (with a warning, because others see it in `ps`), from the variable, or from the file named
+ * by `VARIABLE_FILE`.
  */
 export function secretSetting(
   { flag, variable }: SecretSetting,

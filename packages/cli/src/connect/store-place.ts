@@ -2,14 +2,14 @@ import type { StorePlace } from '@firebreak/hub'
 import type { CommandIo } from '../command/command.ts'
 import { secretSetting } from './secret-setting.ts'
 
-/** The flags of commands that work on a hub's store without a hub, for `parseArgs`. */
+/** The flags of commands that use a hub's store without a hub, for `parseArgs`. */
 export const storeOptions = {
   hub: { type: 'string' },
   'data-folder': { type: 'string' },
   'store-url': { type: 'string' },
 } as const
 
-/** The store that flags or environment name; undefined where the hub is to be asked. */
+/** The store named by flags or environment; undefined if the hub should be asked. */
 export function storePlace(
   values: { readonly [name in keyof typeof storeOptions]?: string | undefined },
   io: Pick<CommandIo, 'env' | 'stderr'>,

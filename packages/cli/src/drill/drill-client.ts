@@ -36,11 +36,11 @@ async function readHot(): Promise<void> {
 }
 
 function readCold(): void {
-  // GETRANGE, so that Redis' own count of GET is the hot key alone.
+  // GETRANGE, so that Redis' own count of GET is only the hot key.
   redis.getrange(`cold:${Math.floor(Math.random() * coldKeys)}`, 0, -1).catch(() => errors++)
 }
 
-/** Calls `action` at this rate, evenly; what a late timer missed is made up for. */
+/** Calls `action` evenly at this rate; catches up after a late timer. */
 function pace(perSecond: number, action: () => void): NodeJS.Timeout {
   const started = performance.now()
   let done = 0
@@ -66,7 +66,7 @@ function end(): void {
   timers = []
 }
 
-/** Looks each millisecond whether a new table came and whether the key is served from memory. */
+/** Checks each millisecond whether a new table has arrived and whether the key is served from memory. */
 function lookOut(): NodeJS.Timeout {
   const before = shield?.tableVersion.version ?? 0
   let isDelivered = false

@@ -1,6 +1,6 @@
 import type { DrillNotes } from './drill-messages.ts'
 
-/** Middle, near-worst and worst of some values. */
+/** Median, 99th percentile and maximum of some values. */
 export interface Spread {
   readonly p50: number
   readonly p99: number
@@ -26,7 +26,7 @@ export function crossingAt(notes: readonly DrillNotes[], threshold: number, wind
   return undefined
 }
 
-/** The most that one client alone read within the window. */
+/** The most that a single client read within the window. */
 export function highestAlone(notes: readonly DrillNotes[], windowMs: number): number {
   let highest = 0
   for (const { readsAt } of notes) {
@@ -56,7 +56,7 @@ export function judgeWrites(
   for (const { versions } of notes) {
     const byVersion = new Map(versions.map((seen) => [seen.version, seen]))
     for (const [index, { version, acknowledgedAt }] of writes.entries()) {
-      // A version that was overtaken before a read came by was seen when a newer one was.
+      // A version that was overwritten before any read counts as seen when a newer one was.
       const newer = writes.slice(index).map((write) => byVersion.get(write.version))
       const seen = newer.find((candidate) => candidate !== undefined)
       if (seen !== undefined) seenMs.push(Math.max(0, seen.firstSeenAt - acknowledgedAt))

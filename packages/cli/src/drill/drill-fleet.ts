@@ -8,10 +8,10 @@ type NewsOf<Kind extends DrillNews['kind']> = Extract<DrillNews, { kind: Kind }>
 export class DrillFleet {
   readonly #children: ChildProcess[] = []
   #listeners: ((client: number, news: DrillNews) => void)[] = []
-  /** Ends anything that waits for news that will not come. */
+  /** Rejects everything that waits for messages that will not come. */
   readonly #closed = new AbortController()
 
-  /** Starts `count` clients, each a process of its own, on the hubs in turn, and waits until all can reach Redis. */
+  /** Starts `count` client processes, assigned to the hubs in turn, and waits until all can reach Redis. */
   static async start(count: number, redisUrl: string, hubUrls: readonly string[]): Promise<DrillFleet> {
     const fleet = new DrillFleet()
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
@@ -42,7 +42,7 @@ export class DrillFleet {
     for (const child of this.#children) if (child.connected) child.send(order)
   }
 
-  /** Resolves when every client has sent news of a kind; rejects after `timeoutMs` with how many had. */
+  /** Resolves when every client has sent a message of a kind; rejects after `timeoutMs` with how many had. */
   all<Kind extends DrillNews['kind']>(kind: Kind, timeoutMs = 20_000): Promise<NewsOf<Kind>[]> {
     return new Promise((resolve, reject) => {
       const heard = new Map<number, NewsOf<Kind>>()
@@ -72,7 +72,7 @@ export class DrillFleet {
     })
   }
 
-  /** Stops the reads and gives what each client noted. */
+  /** Stops the reads and returns what each client recorded. */
   async notes(): Promise<DrillNotes[]> {
     const notes = this.all('notes')
     this.order({ kind: 'stop' })

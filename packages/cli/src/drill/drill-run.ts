@@ -5,7 +5,7 @@ import { type AcknowledgedWrite, crossingAt, highestAlone, judgeWrites, type Spr
 import type { DrillFleet } from './drill-fleet.ts'
 import { machineTime } from './drill-messages.ts'
 
-/** What a drill found. Milliseconds from the moment the threshold was crossed. */
+/** The results of a drill. Milliseconds from the moment the threshold was crossed. */
 export interface DrillResult {
   readonly rounds: number
   readonly clients: number
@@ -14,16 +14,16 @@ export interface DrillResult {
   readonly detectedMs: Spread
   readonly deliveredMs: Spread
   readonly effectiveMs: Spread
-  /** Part of the key's reads that Redis still answered once the strategy was effective everywhere. */
+  /** Fraction of the key's reads that Redis still answered once the strategy was effective everywhere. */
   readonly redisShareAfter: number
-  /** Redis' own count of GET a second, before and after. */
+  /** Redis' own count of GETs per second, before and after. */
   readonly redisGetsPerSecond: { readonly before: number; readonly after: number }
   readonly writeSeenMs: Spread
   /** The same with caching off. */
   readonly writeSeenControlMs: Spread
   /** Reads that began more than a lease after a newer write was acknowledged and still gave the old value. */
   readonly staleReads: number
-  /** The most that one client alone read in a window: under the threshold, or the drill shows nothing. */
+  /** The most that a single client read in a window: below the threshold, or the drill proves nothing. */
   readonly highestAlone: number
   readonly clientErrors: number
 }
@@ -36,7 +36,7 @@ const steadyMs = 600
 const writesPerRound = 10
 const writeEveryMs = 100
 
-/** The rounds of one drill and what they found. */
+/** The rounds of one drill and their results. */
 export class DrillRun {
   readonly #threshold: number
   readonly #fleet: DrillFleet
@@ -59,13 +59,13 @@ export class DrillRun {
     this.#api = api
   }
 
-  /** Makes one new key hot, then writes to it; a line about how it went. */
+  /** Makes one new key hot, then writes to it; returns a line about the result. */
   async round(round: number): Promise<string> {
     const key = `drill:${process.pid}:${round}`
     await this.#writer.set(key, '1')
     const started = machineTime()
     const getsAtStart = await this.#getCalls()
-    // 1.6 times the threshold in all; none alone reaches it.
+    // 1.6 times the threshold in total; no client alone reaches it.
     const readsPerSecond = Math.floor((this.#threshold * 1.6) / this.#fleet.size)
     const both = Promise.all([this.#fleet.all('delivered'), this.#fleet.all('effective')])
     this.#fleet.order({ kind: 'drive', key, readsPerSecond, coldPerSecond: coldPerSecond / this.#fleet.size })
@@ -115,7 +115,7 @@ export class DrillRun {
       await pause(1000)
       for (let round = 0; round < rounds; round++) this.#control.push(...(await this.#writes(key)).seenMs)
     } finally {
-      // The hub may be one that others use: whatever happens here, it protects again.
+      // Others may use the hub: whatever happens here, protection is switched back on.
       await this.#api.call('POST', '/v1/switch', { isOff: false })
     }
   }
@@ -151,14 +151,14 @@ export class DrillRun {
       await this.#writer.set(key, String(first + index))
       writes.push({ version: first + index, acknowledgedAt: machineTime() })
     }
-    // One more lease, so that a value served for ever would show.
+    // One more lease, so that a value served forever would show.
     await pause(leaseMs + writeEveryMs)
     const notes = await this.#fleet.notes()
     this.#errors += notes.reduce((sum, { errors }) => sum + errors, 0)
     return judgeWrites(notes, writes, leaseMs)
   }
 
-  /** When the hub decided, by its own history. */
+  /** When the hub decided, according to its history. */
   async #detectedAt(key: string, since: number): Promise<number> {
     const path = `/v1/history?since=${Math.floor(since)}&limit=500`
     const { events } = await this.#api.call<{ events: HistoryEvent[] }>('GET', path)

@@ -7,17 +7,17 @@ import { openRedis } from '../redis-source/redis-source.ts'
 import { DrillFleet } from './drill-fleet.ts'
 import { type DrillResult, DrillRun, windowMs } from './drill-run.ts'
 
-/** What is drilled. */
+/** What to drill. */
 export interface DrillOptions {
   readonly rounds: number
   readonly clients: number
-  /** Accesses a second over all clients at which the key is hot. */
+  /** Accesses per second, over all clients, at which the key is hot. */
   readonly threshold: number
   /** A Redis to drill on. @default one started for the drill */
   readonly redisUrl?: string | undefined
-  /** Hubs to drill on; a rule for `drill:` keys is put there. @default one hub started for the drill */
+  /** Hubs to drill on; they get a rule for `drill:` keys. @default one hub started for the drill */
   readonly hubUrls?: readonly string[] | undefined
-  /** What the hub wants to be asked with. @default nothing */
+  /** The token for the hub. @default none */
   readonly token?: string | undefined
   readonly signal?: AbortSignal
   readonly onProgress?: (text: string) => void
@@ -39,7 +39,7 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
   const writer = new Redis(ioredisOptions(source.url))
   let fleet: DrillFleet | undefined
   try {
-    // Above the rules of a hub that is in use already.
+    // Above the rules of a hub that is already in use.
     const rule = { prefix: 'drill:', threshold, windowMs, strategy: 'LocalCache', priority: 1000 }
     await api.call('PUT', '/v1/rules/drill', rule)
     fleet = await DrillFleet.start(clients, source.url, hubUrls)
@@ -53,7 +53,7 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
     return await Promise.race([wholeRun(), endedEarly(options.signal)])
   } finally {
     await fleet?.close()
-    // A hub that stays gets rid of the drill's rule; what went wrong before matters more than that this failed too.
+    // Removes the drill's rule from a hub that stays; an earlier error matters more than a failure here.
     if (hub === undefined) await api.call('DELETE', '/v1/rules/drill').catch(() => {})
     writer.disconnect()
     await hub?.close()
@@ -61,7 +61,7 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
   }
 }
 
-/** Rejects when the drill is stopped: its clients are stopped at once, whatever the step. */
+/** Rejects when the drill is stopped: its clients are then stopped at once, whatever the step. */
 function endedEarly(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     const end = () => reject(new FirebreakError('FB_DRILL', 'stopped before its last round'))

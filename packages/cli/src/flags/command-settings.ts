@@ -23,7 +23,7 @@ export function helpOf(table: SettingTable): string {
   return `Options (flag, then variable, then file, then default):\n${settingsHelp(table)}`
 }
 
-/** The words of a command line as flags of a table; an unknown one throws Node's `ERR_PARSE_ARGS…`. */
+/** Parses a command line by a table's flags; an unknown flag throws Node's `ERR_PARSE_ARGS…`. */
 export function parseSettingFlags(table: SettingTable, args: readonly string[]): Record<string, unknown> {
   const options: Record<string, { type: 'string' | 'boolean'; multiple?: boolean }> = {
     [fileSetting]: { type: 'string' },
@@ -46,7 +46,7 @@ export function parseSettingFlags(table: SettingTable, args: readonly string[]):
 /** Reads a YAML or JSON file that a setting names. */
 export function readSettingFile(place: string, path: string): unknown {
   try {
-    // Its warnings go to stderr; they and its errors quote the line, which may hold a password.
+    // Its warnings go to stderr; they and its errors quote the line, which may contain a password.
     return parseYaml(readFileSync(path, 'utf8'), { logLevel: 'error' })
   } catch (cause) {
     const reason = (cause as Error).message.split('\n')[0]!.replace(/:$/, '')
@@ -63,7 +63,7 @@ export function readSecret(place: string, path: string): string {
   }
 }
 
-/** A command's settings as flags, variables and its file give them. */
+/** A command's settings from flags, variables and its file. */
 export class CommandSettings {
   readonly all: readonly ResolvedSetting[]
   readonly values: Readonly<Record<string, unknown>>

@@ -2,16 +2,16 @@ import { parseArgs } from 'node:util'
 import type { CommandIo } from '../command/command.ts'
 import { secretSetting } from '../connect/secret-setting.ts'
 
-/** One flag of a command: help, completion and parsing all read this. */
+/** One flag of a command, used by help, completion and parsing. */
 export interface FlagSpec {
   /** Long name without dashes. */
   readonly name: string
   readonly short?: string
   /** The placeholder of its value; a flag without one is a switch. */
   readonly value?: string
-  /** Its twin in the environment. */
+  /** Its environment variable. */
   readonly env?: string
-  /** Its value may be, or contain, a password: `ps` shows a flag, and its twin has a twin that names a file. */
+  /** Its value may be, or contain, a password: `ps` shows flags, so the variable also has a `…_FILE` form. */
   readonly isSecret?: boolean
   readonly default?: string
   readonly help: string
@@ -19,7 +19,7 @@ export interface FlagSpec {
 
 /** Values of flags by name; a switch is `'true'`. */
 export interface FlagValues extends ReadonlyMap<string, string> {
-  /** Whether it stood on the command line, and not in the environment or as a default. */
+  /** Whether it was given on the command line, not in the environment or as a default. */
   isGiven(name: string): boolean
 }
 

@@ -14,8 +14,8 @@ export class HubCallError extends FirebreakError {
 }
 
 /**
- * The hubs that a command may talk to: those of `--hub` or `FIREBREAK_HUB`, separated by commas as applications have them, else the
- * running `firebreak up` of this folder, else the default port.
+ * The hubs that a command may talk to: those of `--hub` or `FIREBREAK_HUB`, separated by commas as in applications,
+ * otherwise the running `firebreak up` of this folder, otherwise the default port.
  */
 export function hubUrls(flag: string | undefined, io: Pick<CommandIo, 'env'>): readonly string[] {
   const given = flag ?? io.env['FIREBREAK_HUB']
@@ -24,7 +24,7 @@ export function hubUrls(flag: string | undefined, io: Pick<CommandIo, 'env'>): r
   return [running?.hubUrl ?? `http://127.0.0.1:${defaultHubPort}`]
 }
 
-/** A hub's address without the last slash; what is none is refused before anybody is called. */
+/** A hub's address without the last slash; an invalid one is refused before any call. */
 function checkedUrl(url: string, flag: string | undefined): string {
   if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url)) {
     const place = flag === undefined ? 'FIREBREAK_HUB' : '--hub'
@@ -33,15 +33,15 @@ function checkedUrl(url: string, flag: string | undefined): string {
   return url.replace(/\/$/, '')
 }
 
-/** The token that the environment gives, by itself or in a file. */
+/** The token from the environment, directly or in a file. */
 export function tokenOf({ env }: Pick<CommandIo, 'env'>): string | undefined {
   const file = env['FIREBREAK_TOKEN_FILE']
   return env['FIREBREAK_TOKEN'] ?? (file && readSecret('FIREBREAK_TOKEN_FILE', file))
 }
 
-/** A hub's API as the commands use it; of several hubs, that of the first which can be reached. */
+/** A hub's API as the commands use it; with several hubs, the first that can be reached. */
 export class HubApi {
-  /** The hubs that are left, the one to call first. */
+  /** The remaining hubs, the next one to call first. */
   readonly #urls: string[]
   readonly #token: string | undefined
 
@@ -50,7 +50,7 @@ export class HubApi {
     this.#token = token
   }
 
-  /** The API that the flags and the environment name. */
+  /** The API named by flags and environment. */
   static of(flag: string | undefined, io: Pick<CommandIo, 'env'>): HubApi {
     return new HubApi(hubUrls(flag, io), tokenOf(io))
   }
@@ -71,7 +71,7 @@ export class HubApi {
         ...(body !== undefined && { body: JSON.stringify(body) }),
       })
     } catch (cause) {
-      // It has not seen the call, so that another may have it.
+      // It has not seen the call, so another hub may get it.
       if (this.#urls.length > 1 && isUnreachable(cause)) {
         this.#urls.shift()
         return this.call(method, path, body)
@@ -97,14 +97,14 @@ export class HubApi {
           ? ''
           : this.#token === undefined
             ? '; give a token with FIREBREAK_TOKEN or FIREBREAK_TOKEN_FILE'
-            : '; it does not take the one of FIREBREAK_TOKEN or FIREBREAK_TOKEN_FILE: a command needs a token of a person, and one of this hub'
+            : '; it does not accept the one in FIREBREAK_TOKEN or FIREBREAK_TOKEN_FILE: commands need the token of a person, for this hub'
       throw new HubCallError(`the hub replied: ${sentence}${hint}`)
     }
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
 }
 
-/** Whether there was no connection over which anything could have been sent. */
+/** True if there was no connection over which anything could have been sent. */
 function isUnreachable(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
   return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].includes(
@@ -112,22 +112,22 @@ function isUnreachable(error: unknown): boolean {
   )
 }
 
-/** Says so where something answers, but speaks TLS and was called without, or the other way round. */
+/** A hint if something answers but expects TLS and was called without, or the other way round. */
 function otherScheme(url: string, error: unknown): string {
   const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
   if (url.startsWith('https:')) {
     const isPlain = code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG'
-    return isPlain ? ', because what listens there has no TLS: write http:// if it is your hub' : ''
+    return isPlain ? ': the server there does not use TLS; write http:// if it is your hub' : ''
   }
   const isCut = code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || /other side closed|hang up/.test(message ?? '')
-  return isCut ? ', because what listens there closed the connection: write https:// if your hub has TLS' : ''
+  return isCut ? ': the server there closed the connection; write https:// if your hub uses TLS' : ''
 }
 
-/** What Node says about a certificate that it does not trust; undefined for any other failure. */
+/** Node's message about an untrusted certificate; undefined for any other failure. */
 function certificateProblem(error: unknown): string | undefined {
   const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
   if (code === undefined || !/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined
-  // Behind the first part Node gives advice of its own, which is not about a hub.
+  // After the first part Node adds its own advice, which is not about hubs.
   return `${message.split(';')[0]} (${code})`
 }
 

@@ -1,6 +1,6 @@
 import type { CommandIo } from '../command/command.ts'
 
-/** Reads a policy file again at SIGHUP; gives what ends that. */
+/** Reloads a policy file on SIGHUP; the returned function ends that. */
 export function onHangUp(command: string, reload: () => Promise<number>, io: CommandIo): () => void {
   const listener = () => {
     reload().then(

@@ -2,7 +2,7 @@ import { MemoryRuleStore, RedisRuleStore, type RuleStore } from '@firebreak/limi
 import { ioredisOptions } from '@firebreak/redis'
 import { Redis } from 'ioredis'
 
-/** Where the counters of a rule service are. */
+/** Where a rule service's counters are. */
 export interface RuleStorePlace {
   /** @default in this process */
   readonly redis?: string | undefined
@@ -10,7 +10,7 @@ export interface RuleStorePlace {
   readonly prefix?: string | undefined
 }
 
-/** Opens the store of a rule service's counters, and connects to its Redis in the background. */
+/** Opens the store for a rule service's counters, and connects to its Redis in the background. */
 export function openRuleStore(
   { redis, leakStorage = 'list', prefix }: RuleStorePlace,
   onError: (error: Error) => void,

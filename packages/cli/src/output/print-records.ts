@@ -2,7 +2,7 @@ import type { CommandIo } from '../command/command.ts'
 import { type FlatRecord, type OutputFormat, renderCsv, renderNdjson } from './records.ts'
 import { type Column, renderTable } from './table.ts'
 
-/** The switches that choose a form, for `parseArgs`. */
+/** The switches that choose a format, for `parseArgs`. */
 export const formatOptions = {
   json: { type: 'boolean', default: false },
   ndjson: { type: 'boolean', default: false },
@@ -12,7 +12,7 @@ export const formatOptions = {
 /** The lines of a command's help about them. */
 export const formatHelp = '  --json, --ndjson, --csv  data instead of a table'
 
-/** Prints rows in the form that was asked for. */
+/** Prints rows in the requested format. */
 export function printRecords<Row extends object>(
   io: CommandIo,
   values: { readonly json: boolean; readonly ndjson: boolean; readonly csv: boolean },

@@ -1,15 +1,15 @@
 import { type Clock, steadyClock } from '@firebreak/core'
 import { formatCount, formatDuration } from './format.ts'
 
-/** How far something is. */
+/** The progress of something. */
 export interface ProgressState {
   readonly unit: string
   readonly done: number
-  /** 0 where it is not known. */
+  /** 0 if unknown. */
   readonly total: number
 }
 
-/** One line on stderr with share, rate and the time left, drawn over itself; nothing where stderr is no terminal. */
+/** One line on stderr with share, rate and time left, redrawn in place; nothing if stderr is not a terminal. */
 export class ProgressBar {
   readonly #out: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
   readonly #clock: Clock

@@ -1,12 +1,12 @@
 /** A flat record for NDJSON and CSV. */
 export type FlatRecord = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** One JSON object a line. */
+/** One JSON object per line. */
 export function renderNdjson(records: readonly object[]): string {
   return records.map((record) => `${JSON.stringify(record)}\n`).join('')
 }
 
-/** Comma-separated values as RFC 4180 has them; the columns are those that any record has, in order of appearance. */
+/** Comma-separated values as in RFC 4180; the columns are all those in any record, in order of appearance. */
 export function renderCsv(records: readonly FlatRecord[]): string {
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))]
   const lines = [
@@ -24,10 +24,10 @@ function csvCell(value: string | number | boolean | undefined): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-/** The forms in which a command prints data. */
+/** The formats in which a command prints data. */
 export type OutputFormat = 'table' | 'json' | 'ndjson' | 'csv'
 
-/** The form that the switches ask for. */
+/** The format chosen by the switches. */
 export function outputFormat(values: ReadonlyMap<string, string>): OutputFormat {
   for (const format of ['json', 'ndjson', 'csv'] as const) if (values.has(format)) return format
   return 'table'

@@ -8,11 +8,13 @@ export interface Column<Row> {
   readonly text: (row: Row, index: number) => string | undefined
   /** @default 'left' */
   readonly align?: 'left' | 'right'
-  /** Is the first to be cut with … where the terminal is too narrow; other columns of text follow. */
+  /** The first to be cut with … if the terminal is too narrow; other text columns follow. */
   readonly isFlexible?: boolean
 }
 
-/** How wide a column of text is where nothing limits the table: one key of 400 letters must not move all other rows. */
+/**
+ * The maximum width of a text column if nothing limits the table: one key of 400 letters must not shift all other rows.
+ */
 const maxUnboundedWidth = 60
 
 /** Rows as aligned columns; columns that are empty in every row are left out. `width` 0 means no limit. */
@@ -32,7 +34,8 @@ export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly
   const line = (texts: readonly string[]) =>
     used
       .map(({ column }, place) => {
-        // Where nothing limits the width, somebody may cut the line up by columns: a long text is whole, on its own line.
+        // If nothing limits the width, the output may be parsed by columns: a long text is printed in full on its own
+        // line.
         const text = width > 0 ? cutText(texts[place]!, widths[place]!) : texts[place]!
         const space = ' '.repeat(Math.max(0, widths[place]! - widthOf(text)))
         return column.align === 'right' ? space + text : text + space
@@ -46,10 +49,10 @@ export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly
   return `${lines.join('\n')}\n`
 }
 
-/** The least that is left of a column: a time of day and its date stay whole in one that is not flexible. */
+/** The minimum width of a column: a date with a time of day stays whole in an inflexible one. */
 const [leastFlexible, leastOther] = [16, 24]
 
-/** Takes what is too much from the flexible columns, and then from other texts: names of services are others' choice too. */
+/** Takes the excess from the flexible columns, then from other text columns: names of services can be long too. */
 function fit<Row>(widths: number[], columns: readonly Column<Row>[], width: number): void {
   if (width <= 0) return
   let excess = widths.reduce((sum, one) => sum + one, 0) + 2 * (widths.length - 1) - width

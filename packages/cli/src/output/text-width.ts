@@ -1,17 +1,17 @@
-/** Signs that a terminal draws over two columns: East Asian wide and full-width ones, and emoji. */
+/** Characters that a terminal draws two columns wide: East Asian wide and full-width ones, and emoji. */
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u
-/** Signs that are drawn over the one before. */
+/** Characters that combine with the previous one. */
 const combining = /\p{Mn}|\u200d|\ufe0f/u
 
-/** How many columns of a terminal a text takes. */
+/** How many terminal columns a text takes. */
 export function widthOf(text: string): number {
   let width = 0
   for (const sign of text) width += columnsOf(sign)
   return width
 }
 
-/** A text that takes at most `width` columns, with … where something is missing. */
+/** Cuts a text to at most `width` columns, with … if something is missing. */
 export function cutText(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   let [kept, taken] = ['', 0]

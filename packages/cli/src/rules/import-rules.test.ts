@@ -89,11 +89,11 @@ test('a limit of 0, a second parameter and a rule that stands twice are told, an
   expect(remarks).toEqual([
     expect.stringContaining('maxQueueingTimeMs 200'),
     'getProduct, value 7: left out, since a limit of 0 blocks every access, which no rule does',
-    'getProduct: left out for parameter 1, since its keys are made of parameter 0',
+    'getProduct: left out for parameter 1, since its keys are made from parameter 0',
     'getProduct: left out, since a limit of 0 blocks every access, which no rule does',
   ])
   expect(importRules([jd[1], jd[1]], { from: 'jd-hotkey', keys: [] }).remarks).toEqual([
-    expect.stringMatching(/^sku_: stands there twice/),
+    expect.stringMatching(/^sku_: appears twice/),
   ])
 })
 

@@ -3,7 +3,7 @@ import { parseRule, type Rule } from '@firebreak/core/rules'
 import { z } from 'zod'
 import { UsageError } from '../command/command.ts'
 
-/** Rules of another system as ours, and what could not be taken over as it was. */
+/** Another system's rules converted to ours, and what could not be converted exactly. */
 export interface ImportedRules {
   readonly rules: readonly Rule[]
   readonly remarks: readonly string[]
@@ -15,13 +15,13 @@ export type RuleSource = (typeof ruleSources)[number]
 
 export interface ImportOptions {
   readonly from: string | undefined
-  /** How a resource of Sentinel is called in Redis: `resource=product_{param}`. */
+  /** The keys of a Sentinel resource in Redis: `resource=product_{param}`. */
   readonly keys: readonly string[]
   /** The rules' service. @default all */
   readonly serviceId?: string | undefined
 }
 
-/** Translates rules of JD hotkey or of Sentinel's hot parameters. All are read before any is given out. */
+/** Converts rules of JD hotkey or Sentinel's hot parameters. All are parsed before any is returned. */
 export function importRules(content: unknown, { from, keys, serviceId = '*' }: ImportOptions): ImportedRules {
   const source = ruleSources.find((name) => name === from)
   if (source === undefined) {
@@ -50,7 +50,7 @@ const jdRule = z.object({
 
 /**
  * JD hotkey: a key, a prefix, or `*` for what no other rule names, in that order; hot from `threshold` accesses in
- * `interval` seconds on over all clients, then kept in every client's memory for `duration` seconds.
+ * `interval` seconds over all clients, then kept in every client's memory for `duration` seconds.
  */
 function fromJdHotkey(content: unknown): Drafts {
   const remarks: string[] = []
@@ -59,7 +59,7 @@ function fromJdHotkey(content: unknown): Drafts {
     const [pattern, priority] = key === '*' ? [{ glob: '*' }, 0] : prefix ? [{ prefix: key }, 10] : [{ key }, 20]
     const name = JSON.stringify(pattern)
     if (names.has(name))
-      remarks.push(`${key}: stands there twice; of two rules for the same keys the one with the smaller id counts`)
+      remarks.push(`${key}: appears twice; of two rules for the same keys the one with the smaller id applies`)
     names.add(name)
     if (interval < 1) remarks.push(`${key}: an interval of ${interval} s became the shortest window, 1 s`)
     return {
@@ -96,12 +96,12 @@ const threads = 0
 const queueing = 2
 
 /**
- * Sentinel's hot parameters: each value of a parameter may be asked for `count` times in `durationInSec`, some values other
- * numbers of times. They become limits on the keys that are made of the parameter.
+ * Sentinel's hot parameters: each value of a parameter may be requested `count` times in `durationInSec`, with
+ * exceptions for some values. They become limits on the keys made from the parameter.
  */
 function fromSentinel(content: unknown, templates: ReadonlyMap<string, string>): Drafts {
   const remarks: string[] = []
-  /** The parameter that each resource's keys are made of: that of its first rule. */
+  /** The parameter that each resource's keys are made from: that of its first rule. */
   const seen = new Map<string, number>()
   const rules = read(z.array(sentinelRule), content, 'sentinel').flatMap((given) => {
     const { resource, count, durationInSec, controlBehavior, burstCount, clusterMode, paramFlowItemList } = given
@@ -113,7 +113,7 @@ function fromSentinel(content: unknown, templates: ReadonlyMap<string, string>):
     const sameResource = seen.get(resource)
     if (sameResource !== undefined && sameResource !== given.paramIdx) {
       remarks.push(
-        `${resource}: left out for parameter ${given.paramIdx}, since its keys are made of parameter ${sameResource}`,
+        `${resource}: left out for parameter ${given.paramIdx}, since its keys are made from parameter ${sameResource}`,
       )
       return []
     }
@@ -134,7 +134,7 @@ function fromSentinel(content: unknown, templates: ReadonlyMap<string, string>):
       remarks.push(`${name}: left out, since a limit of 0 blocks every access, which no rule does`)
       return true
     }
-    // Sentinel's own algorithm is a bucket that holds so many more than it is filled with; where it queues, it has none.
+    // Sentinel's own algorithm is a bucket with this much extra capacity; if it queues, there is none.
     const burstOf = (limit: number) =>
       burstCount > 0 && controlBehavior !== queueing ? { algorithm: 'tokenBucket', burst: limit + burstCount } : {}
     if (burstCount > 0 && controlBehavior === queueing)
@@ -197,7 +197,7 @@ function read<Shape>(shape: z.ZodType<Shape>, content: unknown, source: string):
   throw new UsageError(`these are not rules of ${source}: ${place}${message}`)
 }
 
-/** An id of the characters that ours may have, and another one where that is taken. */
+/** An id with valid characters, made unique if it is taken. */
 function uniqueId(name: string, seen: Set<string>): string {
   const base = name.replace(/[^A-Za-z0-9_.:-]+/g, '-').slice(0, 58)
   let id = base

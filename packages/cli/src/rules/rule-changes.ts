@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { parseRule, type Rule, RuleInvalidError } from '@firebreak/core/rules'
 import { UsageError } from '../command/command.ts'
 
-/** What must happen to a rule of the hub for it to be as the file says. */
+/** What must happen to a rule of the hub to match the file. */
 export type RuleChange =
   | { readonly kind: 'add'; readonly after: Rule }
   | { readonly kind: 'change'; readonly before: Rule; readonly after: Rule }
@@ -11,7 +11,7 @@ export type RuleChange =
 
 /** The rules of a file: one, a list, or an object with `rules`. All are parsed before any is used. */
 export function rulesOf(content: unknown, file: string): Rule[] {
-  // An empty file is more likely a slip than the wish to have no rules.
+  // An empty file is more likely a mistake than a wish for no rules.
   if (content === null || content === undefined) throw new UsageError(`${file} is empty; write [] for no rules`)
   const inside = (content as { readonly rules?: unknown }).rules ?? content
   const list: readonly unknown[] = Array.isArray(inside) ? inside : [inside]
@@ -31,7 +31,7 @@ export function rulesOf(content: unknown, file: string): Rule[] {
   return rules
 }
 
-/** The way from the hub's rules to those of the file, in the file's order; what is to go comes last. */
+/** The changes from the hub's rules to those of the file, in the file's order; removals come last. */
 export function ruleChanges(current: readonly Rule[], wanted: readonly Rule[], isPruned: boolean): RuleChange[] {
   const byId = new Map(current.map((rule) => [rule.id, rule]))
   const changes = wanted.map((after): RuleChange => {

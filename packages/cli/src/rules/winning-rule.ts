@@ -1,8 +1,8 @@
 import { compilePattern, type KeyPattern, type Rule, runsBeside } from '@firebreak/core/rules'
 
 /**
- * The rule that takes every key of this one, so that this one never does anything; undefined where there is none, or where it
- * cannot be told from the patterns alone.
+ * The rule that takes every key of this one, so that this one never does anything; undefined if there is none, or if
+ * the patterns alone cannot tell.
  */
 export function winningRule(rule: Rule, all: Iterable<Rule>): Rule | undefined {
   if (rule.mode === 'off' || runsBeside(rule)) return undefined

@@ -2,7 +2,7 @@ import type { SaleDesk } from '@firebreak/hub'
 import { type OwnRedis, openRedis } from '@firebreak/redis'
 import { DeadLetters, SaleBoard } from '@firebreak/sale'
 
-/** A sale's Redis as the hub's API asks it; connected at the first question. */
+/** A sale's Redis as used by the hub's API; connects on first use. */
 export function openSaleDesk(url: string): SaleDesk & { close(): void } {
   let own: Promise<OwnRedis> | undefined
   const redis = async () => {

@@ -15,14 +15,17 @@ const colors = { hot: 31, warming: 33, cooling: 34, cold: 90 } as const
 const help =
   'j/k choose  enter detail  s sort  r reverse  / filter  c cache  d copy  l limit  i ignore  u undo  p pause  q quit'
 
-/** The hub no longer answers: what it said last is shown, without its verdict. */
+/** The hub no longer answers: its last figures are shown, without a verdict. */
 export interface LostHub {
-  /** When it was heard last. */
+  /** When it last answered. */
   readonly heardAt: Date
   readonly message: string
 }
 
-/** One screen of `firebreak top`: the verdict, the traffic, a line a key, or one key in detail; all of the same second. */
+/**
+ * One screen of `firebreak top`: the verdict, the traffic, one line per key, or one key in detail; all from the same
+ * second.
+ */
 export function renderTop(
   overview: Overview,
   screen: Screen,
@@ -63,7 +66,7 @@ function lostText({ heardAt, message }: LostHub): string {
   return `Unknown: figures of ${timeOf(heardAt)}, trying again; ${plainText(message)}`
 }
 
-/** The keys that do something, for the last line of a screen that can be pressed. */
+/** The key bindings, for the last line of an interactive screen. */
 export function helpLine(screen: Screen): string {
   return cut(color(help, 90, screen), screen)
 }
@@ -100,7 +103,7 @@ function windowOf(rows: readonly TopRow[], { chosen }: TopState, height: number)
   return rows.slice(place < room ? 0 : first, (place < room ? 0 : first) + room)
 }
 
-/** Room for the mark of the chosen row, once one is. */
+/** Room for the mark of the chosen row, if any. */
 const marginOf = ({ chosen }: TopState) => (chosen === undefined ? '' : '  ')
 
 function headerOf(state: TopState, hasClusters: boolean): string {
@@ -172,7 +175,7 @@ function spark(values: readonly number[]): string {
   return values.map((value) => bars[Math.min(bars.length - 1, Math.floor((value / highest) * bars.length))]).join('')
 }
 
-/** A sentence as lines of the terminal's width: what is wrong must not end where the terminal does. */
+/** Wraps a sentence to the terminal's width, so that an error is not cut off. */
 function wrap(text: string, { columns }: Screen): string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {
@@ -183,13 +186,13 @@ function wrap(text: string, { columns }: Screen): string[] {
   return lines
 }
 
-/** By the clock of whoever looks. */
+/** In the viewer's local time. */
 function timeOf(date: Date): string {
   return date.toLocaleTimeString('en-GB', { hour12: false })
 }
 
 function cut(text: string, screen: Screen): string {
-  // Colour codes take no column: a coloured line is cut by what is seen of it.
+  // Colour codes take no columns: a coloured line is cut by its visible text.
   let seen = 0
   let index = 0
   while (index < text.length && seen < screen.columns) {

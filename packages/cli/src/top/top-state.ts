@@ -3,10 +3,10 @@ import { type KeyView, type Overview, readableKey } from '@firebreak/core'
 export const topSorts = ['rate', 'share', 'writes', 'bytes', 'minute', 'name'] as const
 export type TopSort = (typeof topSorts)[number]
 
-/** What can be done about a key from the screen; each is a rule with an end of ten minutes. */
+/** Actions on a key; each creates a rule that expires after ten minutes. */
 export type TopAction = 'cache' | 'copy' | 'limit' | 'ignore' | 'undo'
 
-/** What is typed at the moment. */
+/** The current input. */
 type TopInput =
   | { readonly kind: 'keys' }
   | { readonly kind: 'filter'; readonly text: string }
@@ -20,17 +20,17 @@ export interface TopState {
   readonly filter: string
   readonly isPaused: boolean
   /**
-   * The chosen key, by cluster and key text, so that it stays chosen when rows move, and when it leaves the screen: whoever
-   * undoes what is in force for a key may see it no more, since it is used no more.
+   * The chosen key, by cluster and key text, so that it stays chosen when rows move or it leaves the screen: a key
+   * whose action is being undone may no longer be in use.
    */
   readonly chosen: string | undefined
   readonly isDetail: boolean
   readonly input: TopInput
-  /** What became of the last action. */
+  /** The result of the last action. */
   readonly note: string
 }
 
-/** What a pressed key asks for beside another state. */
+/** What a pressed key requests besides another state. */
 export type TopEffect =
   | { readonly kind: 'none' }
   | { readonly kind: 'end' }
@@ -78,7 +78,10 @@ export interface TopRow {
   readonly share: number
 }
 
-/** The header's second lies a little back, since statuses come once a second: the key's rate is of that second too. */
+/**
+ * The header's second is slightly in the past, because statuses arrive once a second: the key's rate is from that
+ * second too.
+ */
 function rateAt({ sparkline, ratePerSecond }: KeyView, { rate, hubTime }: Overview): number {
   const newest = Math.floor(hubTime / 1000) - 1
   const back = newest - Math.floor(rate.at / 1000)
@@ -115,7 +118,7 @@ export function chosenKey({ chosen }: Pick<TopState, 'chosen'>): KeyName | undef
   return { redisClusterId: chosen.slice(0, end), key: chosen.slice(end + 1) }
 }
 
-/** The chosen row, or undefined where none is or it is gone. */
+/** The chosen row; undefined if there is none or it is gone. */
 export function chosenRow(rows: readonly TopRow[], { chosen }: TopState): TopRow | undefined {
   return rows.find(({ key }) => idOf(key) === chosen)
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What a running `firebreak up` tells the other commands: where everything is. */
+/** Where a running `firebreak up` has everything, for the other commands. */
 export interface Running {
   readonly pid: number
   readonly hubUrl: string
@@ -14,7 +14,7 @@ const fileName = 'running.json'
 /** Where state is kept unless `--data` or a variable names another folder. */
 export const defaultDataFolder = 'firebreak-data'
 
-/** The folder that the environment names, else the default. */
+/** The folder named by the environment, otherwise the default. */
 export function dataFolderOf(env: Readonly<Record<string, string | undefined>>): string {
   return env['FIREBREAK_UP_DATA'] ?? env['FIREBREAK_DATA'] ?? defaultDataFolder
 }

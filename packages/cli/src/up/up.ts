@@ -14,13 +14,13 @@ import { readRunning, removeRunning, writeRunning } from './running-file.ts'
 /** What `firebreak up` starts, and where. */
 export interface UpOptions {
   readonly dataFolder: string
-  /** @default 7070, or a free one where that is taken */
+  /** @default 7070, or a free one if that is taken */
   readonly hubPort?: number | undefined
-  /** @default 6380, or a free one where that is taken */
+  /** @default 6380, or a free one if that is taken */
   readonly proxyPort?: number | undefined
   readonly redisUrl?: string | undefined
   readonly logLevel?: string
-  /** Where hub and proxy push their metrics to. @default nowhere */
+  /** Where hub and proxy push their metrics. @default nowhere */
   readonly otlp?: OtlpOptions | undefined
   /**
    * Logs for the proxy when the collector or Redis becomes unreachable and when it recovers; the hub has its own log.
@@ -34,18 +34,18 @@ export interface Up {
   readonly redis: RedisSource
   readonly hub: Hub
   readonly proxyUrl: string
-  /** Usual ports that somebody else had. */
+  /** Default ports that were in use. */
   readonly takenPorts: readonly number[]
   close(): Promise<void>
 }
 
-/** A new hub begins with one rule, so that something happens: any key with a thousand accesses a second is cached. */
+/** A new hub starts with one rule, so that something happens: any key with a thousand accesses per second is cached. */
 const firstRule = { id: 'any-key', glob: '*', threshold: 1000, windowMs: 1000, strategy: 'LocalCache' }
 
 const defaultHubPort = 7070
 const defaultProxyPort = 6380
 
-/** Starts a Redis where none is named, the hub with its console and services, and a proxy before the Redis. */
+/** Starts a Redis if none is named, the hub with its console and services, and a proxy in front of the Redis. */
 export async function startUp(options: UpOptions): Promise<Up> {
   const ends: (() => unknown)[] = []
   const takenPorts: number[] = []
@@ -108,20 +108,21 @@ function startUpHub(
     plugins,
     port,
     ...(otlp && { otlp }),
-    // The console may search it for big and hot keys.
+    // Lets the console search it for big and hot keys.
     engines: [`${clusterOf(redis.url)}=${redis.url}`],
     writeValue: async (_, key, value) => void (await redis.writer.set(key, value)),
   })
 }
 
 /**
- * The name by which a client that names no cluster reports this Redis: what the proxy sees and what applications see is one heat.
+ * The name under which a client without a cluster name reports this Redis, so that the proxy's and the applications'
+ * heat are summed.
  */
 function clusterOf(redisUrl: string): string {
   return addressOf(parseRedisUrl(redisUrl))
 }
 
-/** Starts something on the port that was asked for; with none, on the usual one, or on a free one where that is taken. */
+/** Starts something on the requested port; if none, on the default one, or on a free one if that is taken. */
 async function onPort<T>(
   asked: number | undefined,
   usual: number,

@@ -62,7 +62,7 @@ export class CommandAccessCounter {
     return this.#accesses
   }
 
-  /** How far below the truth a count can be. */
+  /** How much too low a count can be. */
   get maxError(): number {
     return this.#maxError
   }

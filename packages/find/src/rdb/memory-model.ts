@@ -5,7 +5,7 @@ import type { RedisType } from '../keys/found-key.ts'
  * jemalloc's size classes. Other versions and allocators differ by a few per cent; the ranking of keys does not.
  *
  * Jemalloc rounds a request up to a class: multiples of 16 up to 128, then four classes for each doubling. A string has
- * a header of 1, 3, 5 or 9 bytes by its length and a zero behind it; one of up to 44 bytes lies in its object.
+ * a header of 1, 3, 5 or 9 bytes by its length and a terminating zero; one of up to 44 bytes is embedded in its object.
  */
 export function allocated(bytes: number): number {
   if (bytes <= 8) return 8
@@ -31,8 +31,8 @@ const streamNode = 4096
 const skiplistNode = 53.4
 const skiplistHeader = 640
 /**
- * An entry that waits for its acknowledgement, with its place in the group's tree and in its consumer's: 1 node in
- * each where IDs differ by their sequence only, 2 where they differ by their time.
+ * A pending entry, with its place in the group's tree and in its consumer's: 1 node in each if IDs differ only by their
+ * sequence, 2 if they differ by their time.
  */
 const pendingEntry = 24 + 2 * (16 + 1.5 * 244)
 const longestInObject = 44
@@ -74,7 +74,7 @@ function hashTable(elements: number): number {
 }
 
 function radixTree(elements: number): number {
-  // One compressed path and a leaf for the first, then a node for most: IDs that follow each other share all but the end.
+  // One compressed path and a leaf for the first, then a node for most: consecutive IDs share all but the end.
   const nodes = elements === 0 ? 1 : elements === 1 ? 2 : Math.round(elements * 1.25 + 2)
   return elements * 16 + nodes * 244
 }

@@ -117,7 +117,7 @@ export class RdbInput {
     return value
   }
 
-  /** A number, or −1 minus the encoding where a specially encoded string begins. */
+  /** A number, or −1 minus the encoding if a specially encoded string begins. */
   #number(): number {
     const first = this.byte()
     switch (first >> 6) {

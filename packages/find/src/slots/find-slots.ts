@@ -98,7 +98,7 @@ export async function findSlots(options: FindSlotsOptions): Promise<Finding> {
   }
 }
 
-/** False also for a server that counts nothing but the keys of its slots, as Valkey and Redis do unless they are told to. */
+/** Also false for a server that only counts the keys of its slots, the default of Valkey and Redis. */
 function countsLoad({ slots }: ServerCounters): boolean {
   if (slots === undefined) return false
   const [first] = slots.values()

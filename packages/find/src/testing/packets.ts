@@ -32,7 +32,7 @@ export function ipPacket(segment: MadeSegment, version: 4 | 6 = 4): Buffer {
   const ip = Buffer.alloc(48)
   ip[0] = 0x60
   ip.writeUInt16BE(8 + body.length, 4)
-  // A hop-by-hop header stands between.
+  // With a hop-by-hop header in between.
   ip[6] = 0
   ip[23] = 1
   ip[39] = 1
@@ -40,7 +40,7 @@ export function ipPacket(segment: MadeSegment, version: 4 | 6 = 4): Buffer {
   return Buffer.concat([ip, body])
 }
 
-/** What stands before the IP packet on each kind of network. */
+/** The bytes before the IP packet on each kind of network. */
 export const linkHeaders: Readonly<Record<number, Buffer>> = {
   1: Buffer.concat([Buffer.alloc(12), Buffer.from([8, 0])]),
   0: Buffer.from([2, 0, 0, 0]),

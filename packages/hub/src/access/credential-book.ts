@@ -13,22 +13,22 @@ import {
 } from './credential.ts'
 import { digestOf, newToken, secretBytes } from './secrets.ts'
 
-/** A person who was let in. */
+/** A person who has signed in. */
 export interface PersonGrant {
   readonly credential: PersonCredential
-  /** What was shown: a session ends when it is no longer taken. */
+  /** What they signed in with: a session ends when it is no longer accepted. */
   readonly proof: string
   readonly isValid: () => boolean
 }
 
-/** A credential as shown to users: nothing in it opens the hub. */
+/** A credential as shown to users, without secrets. */
 export interface CredentialView {
   readonly id: string
   readonly name: string
   readonly kind: 'app' | 'person'
   readonly role?: string
   readonly services?: readonly string[]
-  /** How many processes may report under it at one time. */
+  /** How many processes may report under it at a time. */
   readonly maxProcesses?: number | undefined
   readonly clusters?: readonly string[]
   readonly certificates: readonly string[]
@@ -36,7 +36,7 @@ export interface CredentialView {
   readonly createdAt: number
   readonly createdBy: string
   readonly lastUsedAt: number | null
-  /** Tokens that are taken now; of a replaced one, until when. */
+  /** Tokens that are accepted now; for a replaced one, until when. */
   readonly tokens: readonly { readonly createdAt: number; readonly expiresAt: number | null }[]
 }
 
@@ -48,9 +48,9 @@ export interface CredentialBookOptions {
   readonly store: HubStore
   readonly runtime: Runtime
   readonly logger: HubLogger
-  /** Writes who changed what. */
+  /** Records who changed what. */
   readonly audit: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
-  /** Those of the tokens file. */
+  /** The credentials of the tokens file. */
   readonly fixed: readonly Credential[]
 }
 
@@ -58,7 +58,7 @@ const recordKind = 'credential'
 const useKind = 'credential-use'
 /** Other hubs of a shared store learn of a change within this. */
 const refreshMs = 1000
-/** A use is written down at most this often. */
+/** A use is recorded at most this often. */
 const useEveryMs = 10_000
 const maxCredentials = 10_000
 
@@ -68,9 +68,9 @@ interface Taken<Of extends Credential = Credential> {
 }
 
 /**
- * Who may call the hub: the credentials of the tokens file, and those of the store, which all hubs share. Only hashes
- * are kept. A change applies at once here, and within a second at the other hubs; while the store is unreachable, the
- * last known credentials apply.
+ * Who may call the hub: the credentials of the tokens file and of the store, which all hubs share. Only hashes are
+ * kept. A change applies here at once and at the other hubs within a second; while the store is unreachable, the last
+ * known credentials apply.
  */
 export class CredentialBook {
   readonly #options: CredentialBookOptions
@@ -94,14 +94,14 @@ export class CredentialBook {
   }
 
   /**
-   * False: everybody on this machine may do everything. True from the first credential on, whatever becomes of it: a file
-   * that was emptied or a store that lost its data must not open a hub that asked for tokens a moment before.
+   * False: everyone on this machine may do everything. True from the first credential on, and it stays true: an emptied
+   * file or a store that lost its data must not open a hub that required tokens a moment before.
    */
   get isLocked(): boolean {
     return this.#isLocked
   }
 
-  /** False while the store, which may hold tokens, has not answered since the start. */
+  /** False until the store, which may contain tokens, has answered for the first time. */
   get isKnown(): boolean {
     return this.#isKnown
   }
@@ -121,7 +121,7 @@ export class CredentialBook {
     await this.#writeUse(0).catch(() => {})
   }
 
-  /** Called after every change, and when a token's time is over. */
+  /** Called after every change, and when a token expires. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener)
   }
@@ -162,7 +162,7 @@ export class CredentialBook {
     return this.#all().find((one): one is PersonCredential => one.kind === 'person' && one.name === name)
   }
 
-  /** A person whose proof was seen before: with a password, or as the one of a session. */
+  /** A person who has already been identified: by a password, or by a session. */
   granted(id: string, proof: string): PersonGrant | undefined {
     const credential = this.#get(id)
     return credential?.kind === 'person' && this.#isProof(credential, proof)
@@ -198,7 +198,7 @@ export class CredentialBook {
     return { token, credential: this.#view(credential) }
   }
 
-  /** Gives a new token; the old ones are taken for `graceMs` more. */
+  /** Creates a new token; the old ones are accepted for another `graceMs`. */
   async rotate(
     id: string,
     graceMs: number,
@@ -235,13 +235,15 @@ export class CredentialBook {
     await this.#options.audit(who, what, before === undefined ? null : this.#view(before), this.#view(credential))
   }
 
-  /** Without an admin nobody could make another token, and without any credential the next start would ask for none. */
+  /**
+   * Without an admin nobody could create another token, and without any credential the next start would require none.
+   */
   #refuseLast(credential: Credential): void {
     const others = this.#all().filter(({ id }) => id !== credential.id)
     const isAdmin = (one: Credential) => one.kind === 'person' && one.role === 'admin'
     if (others.length > 0 && (!isAdmin(credential) || others.some(isAdmin))) return
     const what = isAdmin(credential) ? 'admin' : 'token'
-    const message = `${credential.name} is the last ${what}: make another first, or replace its token at once with: firebreak token rotate ${credential.name} --grace 0s`
+    const message = `${credential.name} is the last ${what}: create another first, or replace its token at once with: firebreak token rotate ${credential.name} --grace 0s`
     throw new ApiProblem(409, 'FB_CREDENTIAL_LAST', message, 'id')
   }
 
@@ -340,13 +342,13 @@ export class CredentialBook {
     } catch {
       // The journal reports an unreachable store; the last known credentials apply meanwhile.
     }
-    // A replaced token's time may be over.
+    // A replaced token may have expired.
     for (const listener of this.#listeners) listener()
   }
 
   async #load(): Promise<void> {
     const records = await this.#options.store.records(recordKind)
-    // The last one cannot be revoked: a store that has none any more has lost them.
+    // The last one cannot be revoked, so a store without any has lost them.
     if (records.size === 0 && this.#stored.size > 0) return this.#saveAgain()
     const texts = [...records].sort(([a], [b]) => (a < b ? -1 : 1)).join('\n')
     if (texts === this.#texts) return
@@ -362,7 +364,7 @@ export class CredentialBook {
   }
 
   async #saveAgain(): Promise<void> {
-    this.#options.logger.warn({ count: this.#stored.size }, 'the store has lost the tokens; they are written again')
+    this.#options.logger.warn({ count: this.#stored.size }, 'the store has lost the tokens; writing them again')
     for (const [id, one] of this.#stored) await this.#options.store.saveRecord(recordKind, id, JSON.stringify(one))
   }
 

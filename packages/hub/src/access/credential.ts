@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
 import { matchesAny } from './name-pattern.ts'
 
-/** A user's role: a viewer looks, an operator uses the kill switch and changes rules, an admin also manages tokens. */
+/** A user's role: a viewer reads, an operator uses the kill switch and changes rules, an admin also manages tokens. */
 export type Role = 'viewer' | 'operator' | 'admin'
 
 export const roles = ['viewer', 'operator', 'admin'] as const
@@ -11,31 +11,31 @@ const patterns = z.array(z.string().min(1).max(256)).min(1).max(100)
 const secret = z.object({
   /** SHA-256 of the token, in hex. */
   digest: z.string(),
-  /** Signs reports that come without a connection of their own; made of the token, which cannot be got back from it. */
+  /** Signs reports that arrive over a third party; derived from the token, which cannot be recovered from it. */
   reportKey: z.string(),
   createdAt: z.number(),
-  /** A token that was replaced is taken until then. */
+  /** A replaced token is accepted until then. */
   expiresAt: z.number().optional(),
 })
 const common = {
   id: z.string(),
   name: z.string(),
-  /** Tokens that are taken now, the newest last. */
+  /** Tokens that are accepted now, the newest last. */
   secrets: z.array(secret),
-  /** Names in certificates that are taken instead of a token. */
+  /** Names in certificates that are accepted instead of a token. */
   certificates: z.array(z.string()).default([]),
   createdAt: z.number(),
   createdBy: z.string(),
 }
 
-/** A credential as the store keeps it: without anything that opens the hub. */
+/** A credential as stored: without secrets. */
 export const credentialSchema = z.discriminatedUnion('kind', [
   z.object({
     ...common,
     kind: z.literal('app'),
     services: patterns,
     clusters: patterns,
-    /** Processes that may report under it at one time. */
+    /** Processes that may report under it at a time. */
     maxProcesses: z.number().int().min(1).optional(),
   }),
   z.object({ ...common, kind: z.literal('person'), role: z.enum(roles), password: z.string().optional() }),
@@ -46,17 +46,17 @@ export type AppCredential = Extract<Credential, { kind: 'app' }>
 export type PersonCredential = Extract<Credential, { kind: 'person' }>
 export type Secret = Credential['secrets'][number]
 
-/** What a sensor was let in with: it may speak of these services and clusters, as long as it is valid. */
+/** What a sensor is allowed: it may report these services and clusters for as long as the grant is valid. */
 export interface AppGrant {
   readonly name: string
   readonly services: readonly string[]
   readonly clusters: readonly string[]
-  /** Processes that may report under it at one time. @default maxTokenProcesses */
+  /** Processes that may report under it at a time. @default maxTokenProcesses */
   readonly maxProcesses?: number | undefined
   readonly isValid: () => boolean
 }
 
-/** Where a hub has no tokens, everybody on the machine may report everything. */
+/** The grant of a hub without tokens: everyone on the machine may report everything. */
 export const anyApp: AppGrant = {
   name: 'local',
   services: ['*'],
@@ -65,7 +65,7 @@ export const anyApp: AppGrant = {
   isValid: () => true,
 }
 
-/** A sensor spoke of a service or a cluster that is not its token's. */
+/** A sensor named a service or cluster that its token does not cover. */
 export class ScopeError extends ApiProblem {
   constructor(message: string) {
     super(403, 'FB_SCOPE_REFUSED', message)

@@ -3,7 +3,7 @@ import { HubConfigError } from '../errors.ts'
 import type { Credential, Role } from './credential.ts'
 import { digestOf, tokenProblem } from './secrets.ts'
 
-/** Who may call the hub, as a file or an embedding program says it; others are made by `firebreak token create`. */
+/** Who may call the hub, as configured in a file or by an embedding program; `firebreak token create` adds others. */
 export interface HubTokens {
   readonly apps: readonly AppToken[]
   readonly people: readonly PersonToken[]
@@ -13,17 +13,17 @@ interface FixedToken {
   readonly name: string
   /** At least 16 characters. @default none: identified by a certificate, or for users by the user header */
   readonly token?: string
-  /** A name in the caller's certificate that is taken instead of a token; needs `tls.caFile`. @default none */
+  /** A name in the caller's certificate that is accepted instead of a token; needs `tls.caFile`. @default none */
   readonly certificate?: string
 }
 
 /** A sensor's token. */
 export interface AppToken extends FixedToken {
-  /** The services that it may report for; `*` stands for any run of characters. @default all */
+  /** The services that it may report for; `*` matches any characters. @default all */
   readonly services?: readonly string[]
-  /** The clusters that it may speak of. @default all */
+  /** The clusters that it may report. @default all */
   readonly clusters?: readonly string[]
-  /** Processes that may report under it at one time. @default maxTokenProcesses of the hub */
+  /** Processes that may report under it at a time. @default maxTokenProcesses of the hub */
   readonly maxProcesses?: number
 }
 

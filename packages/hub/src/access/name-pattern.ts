@@ -1,6 +1,6 @@
 /**
- * Names with `*` for any run of characters: `cart-*`, `*`. Matched without going back more than to the last `*`, so that the
- * price is pattern × name at most, whatever both are.
+ * Names with `*` for any characters: `cart-*`, `*`. Matching backtracks at most to the last `*`, so it costs at most
+ * pattern × name.
  */
 export function matchesName(pattern: string, name: string): boolean {
   let at = 0

@@ -8,14 +8,14 @@ import { secretBytes } from './secrets.ts'
 const cookieName = 'firebreak_session'
 const sessionKind = 'session'
 const csrfKind = 'csrf-secret'
-/** Of versions whose cookies were signed with a secret in the store. */
+/** Records of earlier versions, whose cookies were signed with a secret in the store. */
 const oldSecretKind = 'session-secret'
 const oldEndedKind = 'session-ended'
 const lifeMs = 12 * 3_600_000
 const refreshMs = 1000
-/** A cookie that is not known here makes a hub look at a shared store, but not more often than this. */
+/** An unknown cookie makes a hub check the shared store, but not more often than this. */
 const lookEveryMs = 250
-/** Of one person; a further one ends the oldest. */
+/** Sessions of one person; a further one ends the oldest. */
 const maxOfPerson = 100
 const maxSessions = 10_000
 
@@ -24,27 +24,27 @@ type Kept = z.infer<typeof keptSchema>
 
 /** A person's session in a browser. */
 export interface PeopleSession {
-  /** What the store calls it: not what the cookie says. */
+  /** Its id in the store, which differs from the cookie. */
   readonly digest: string
   readonly grant: PersonGrant
-  /** Must come back in a header with every change: another site's page cannot read it. */
+  /** Required in a header with every change: another site's page cannot read it. */
   readonly csrf: string
 }
 
 /**
- * Sessions of browsers. The cookie is a random name of which the store, which all hubs share, keeps a hash only: whoever reads
- * the store cannot make one. A session ends by itself after half a day, when it is signed out of, and when the token, the
- * password or the certificate that was shown is no longer taken. While the store is unreachable, a session that was begun
- * here holds here, and is written down later.
+ * Browser sessions. The cookie is a random name, and the store that all hubs share keeps only its hash: reading the
+ * store does not yield a valid cookie. A session ends after half a day, on sign-out, and when the token, password or
+ * certificate behind it is no longer accepted. While the store is unreachable, a session begun here is valid here and
+ * is stored later.
  */
 export class PeopleSessions {
   readonly #store: HubStore
   readonly #runtime: Runtime
   readonly #book: CredentialBook
   #known = new Map<string, Kept>()
-  /** Those that the store does not have yet. */
+  /** Sessions that are not in the store yet. */
   readonly #unsaved = new Set<string>()
-  /** Signed out of, and until when they would have held: the store may still have them. */
+  /** Ended sessions, and when they would have expired: the store may still contain them. */
   readonly #ended = new Map<string, number>()
   #csrfSecret = secretBytes(32).toString('hex')
   #isOpen = false
@@ -72,7 +72,7 @@ export class PeopleSessions {
     this.#isOpen = true
   }
 
-  /** The cookie of a new session; resolves once every hub of the store can know it. */
+  /** The cookie of a new session; resolves once every hub that shares the store can look it up. */
   async begin(
     { credential, proof }: PersonGrant,
     isSecure: boolean,
@@ -87,12 +87,12 @@ export class PeopleSessions {
     return { cookie, csrf: csrfOfId(id) }
   }
 
-  /** A cookie that ends the one before. */
+  /** A cookie that deletes the session's cookie. */
   endCookie(): string {
     return `${cookieName}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`
   }
 
-  /** Looks at a shared store where another hub may have begun the session of this request a moment ago. */
+  /** Checks the shared store, because another hub may have begun this request's session a moment ago. */
   async learn(cookies: string | undefined): Promise<void> {
     if (this.#store.board === undefined || !this.#isOpen) return
     const id = idIn(cookies)
@@ -120,7 +120,7 @@ export class PeopleSessions {
     await this.#store.saveRecord(sessionKind, digest, undefined)
   }
 
-  /** The value that a change must carry of one whom a certificate or a proxy's header names. */
+  /** The CSRF value for a caller identified by a certificate or a proxy's header. */
   csrfOfName(name: string): string {
     return createHmac('sha256', this.#csrfSecret).update(`csrf name ${name}`).digest('base64url')
   }
@@ -136,12 +136,12 @@ export class PeopleSessions {
     this.#ended.set(digest, until)
   }
 
-  /** Ends the oldest session of the person, or of all, where there are too many. */
+  /** Ends the oldest session, of the person or of all, if there are too many. */
   #makeRoom(credentialId: string): void {
     const own = [...this.#known].filter(([, { of }]) => of === credentialId)
     const crowd = own.length >= maxOfPerson ? own : this.#known.size >= maxSessions ? [...this.#known] : []
     const [oldest] = crowd.sort(([, a], [, b]) => a.until - b.until)
-    // The next look at the store removes its record.
+    // The next read of the store removes its record.
     if (oldest !== undefined) this.#drop(oldest[0])
   }
 
@@ -161,7 +161,7 @@ export class PeopleSessions {
   }
 
   async #look(): Promise<void> {
-    // The one that is under way may have begun before the session did.
+    // The read in progress may have begun before the session did.
     await this.#looking
     const waitMs = this.#lookedAt + lookEveryMs - this.#runtime.clock.now()
     if (waitMs > 0) await new Promise<void>((resolve) => this.#runtime.timers.setTimeout(resolve, waitMs))
@@ -175,7 +175,7 @@ export class PeopleSessions {
     await this.#saveUnsaved()
     const before = new Set(this.#known.keys())
     const records = await this.#store.records(sessionKind)
-    // Of hubs that start together the last one's holds, for all.
+    // If hubs start together, the last one's value applies to all.
     this.#csrfSecret = (await this.#store.records(csrfKind)).get('current') ?? this.#csrfSecret
     const now = this.#runtime.clock.now()
     const loaded = new Map<string, Kept>()
@@ -185,7 +185,7 @@ export class PeopleSessions {
       if (isOver) await this.#store.saveRecord(sessionKind, digest, undefined)
       else if (loaded.size < maxSessions) loaded.set(digest, kept)
     }
-    // Those that began meanwhile are not among the records yet.
+    // Sessions begun meanwhile are not among the records yet.
     for (const [digest, kept] of this.#known) if (!before.has(digest)) loaded.set(digest, kept)
     for (const digest of this.#ended.keys()) loaded.delete(digest)
     this.#known = loaded
@@ -193,7 +193,7 @@ export class PeopleSessions {
   }
 }
 
-/** Whether the value that a change carries is the one that it needs. */
+/** Whether a change carries the right CSRF value. */
 export function isCsrf(given: unknown, wanted: string): boolean {
   if (typeof given !== 'string') return false
   const [a, b] = [Buffer.from(given), Buffer.from(wanted)]
@@ -204,12 +204,12 @@ function idIn(cookies: string | undefined): string | undefined {
   return cookies?.match(/(?:^|;\s*)firebreak_session=([\w-]{43})(?:;|$)/)?.[1]
 }
 
-/** What the store keeps of a cookie: 256 random bits, so that one hash is enough. */
+/** What the store keeps of a cookie. It has 256 random bits, so one hash is enough. */
 function digestOfId(id: string): string {
   return createHash('sha256').update(`session ${id}`).digest('hex')
 }
 
-/** Made of what only the browser has, by a key that is not what the store keeps. */
+/** Derived from the cookie, which only the browser has, and with a key that is not in the store. */
 function csrfOfId(id: string): string {
   return createHmac('sha256', id).update('csrf').digest('base64url')
 }

@@ -1,17 +1,17 @@
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { HubConfigError } from '../errors.ts'
 
-/** Bytes that nobody can guess: the runtime's chance is for decisions, and may be a test's. */
+/** Cryptographically random bytes: the runtime's randomness is for decisions and may be a test's. */
 export function secretBytes(count: number): Buffer {
   return randomBytes(count)
 }
 
-/** A new token: its beginning tells scanners of leaked secrets what it is, the rest has 256 bits of chance. */
+/** A new token: its prefix lets secret scanners recognise it, the rest is 256 random bits. */
 export function newToken(): string {
   return `fbt_${secretBytes(32).toString('base64url')}`
 }
 
-/** What is kept of a token. Tokens are random, so that one hash is enough: there is nothing to guess. */
+/** What is kept of a token. Tokens are random, so one hash is enough. */
 export function digestOf(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }
@@ -29,7 +29,7 @@ export function tokenProblem(token: string): string | undefined {
   return undefined
 }
 
-/** Refuses a weak token of a service that is reached from other machines; the sentence does not hold it. */
+/** Refuses a weak token of a service that other machines can reach; the message does not contain it. */
 export function checkServiceToken(token: string): void {
   const problem = tokenProblem(token)
   if (problem !== undefined) throw new HubConfigError('token', `token ${problem}`)
@@ -44,7 +44,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `scrypt$${salt.toString('base64url')}$${(await derive(password, salt)).toString('base64url')}`
 }
 
-/** Runs on a thread of Node's pool: a sign-in does not hold up the hub. */
+/** Runs in Node's thread pool, so a sign-in does not block the hub. */
 export async function isPassword(password: string, kept: string): Promise<boolean> {
   const [, salt, hash] = /^scrypt\$([\w-]+)\$([\w-]+)$/.exec(kept) ?? []
   if (salt === undefined || hash === undefined) return false

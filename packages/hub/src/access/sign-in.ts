@@ -15,7 +15,7 @@ export interface SignInOptions {
   readonly guard: AccessGuard
   readonly runtime: Runtime
   readonly logger: HubLogger
-  /** Attempts in a minute from one address, failed ones only. @default 10 */
+  /** Failed attempts allowed per minute and address. @default 10 */
   readonly maxAttemptsPerMinute: number
   /** A session was ended. */
   readonly onSignOut: () => void
@@ -25,9 +25,9 @@ const signInBody = z.union([
   z.strictObject({ token: z.string().min(1).max(512) }),
   z.strictObject({ name: z.string().min(1).max(64), password: z.string().min(1).max(256) }),
 ])
-/** A body of a sign-in is small, and is read from anybody. */
+/** A sign-in's body is small, and is read from anyone. */
 const maxBodyBytes = 4096
-/** Passwords that are looked at at once: each costs 32 MiB and a thread for a tenth of a second. */
+/** Passwords checked at once: each costs 32 MiB and a thread for a tenth of a second. */
 const maxChecks = 2
 /** Hashed even if there is no such user, so that timing reveals nothing. */
 const nobody = `scrypt$${'A'.repeat(22)}$${'A'.repeat(43)}`
@@ -39,7 +39,7 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
     maxKeys: 10_000,
     runtime,
   })
-  // Of many addresses together, against one name; wide enough that nobody can keep a person out for long.
+  // For attempts from many addresses against one name; generous enough that nobody can lock a person out for long.
   const byName = new LocalLimiter(slidingWindow({ limit: maxAttemptsPerMinute * 5, windowMs: 60_000 }), {
     maxKeys: 10_000,
     runtime,
@@ -73,8 +73,8 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
     const body = parse(request)
     const name = 'token' in body ? '' : body.name
     const address = request.socket.remoteAddress ?? ''
-    // A name that nobody has may be a password in the wrong field.
-    const who = name === '' || book.personByName(name) !== undefined ? name : 'a name that is not known'
+    // An unknown name may be a password in the wrong field.
+    const who = name === '' || book.personByName(name) !== undefined ? name : 'an unknown name'
     throttle(byAddress, address, { address })
     if (name !== '') throttle(byName, name, { who })
     const grant = await prove(body)
@@ -110,12 +110,12 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
 
 function parse(request: FastifyRequest): z.infer<typeof signInBody> {
   const parsed = signInBody.safeParse(request.body)
-  // Nothing of what was sent is repeated: it may be a secret.
+  // The input is not repeated: it may be a secret.
   if (!parsed.success) throw new ApiProblem(400, 'FB_INPUT_INVALID', 'send {token} or {name, password}', 'body')
   return parsed.data
 }
 
-/** True where the browser's page came over TLS, ours or that of a proxy before us. */
+/** True if the browser's page came over TLS, ours or that of a proxy in front of us. */
 function isSecure({ protocol, headers }: FastifyRequest): boolean {
   return protocol === 'https' || headers.origin?.startsWith('https:') === true
 }

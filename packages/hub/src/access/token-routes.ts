@@ -28,14 +28,14 @@ const rotateBody = z.strictObject({
     .default(dayMs),
 })
 
-/** A new credential as the book takes it: a password is hashed first. */
+/** A new credential as the book expects it, with the password hashed. */
 export async function toNewCredential(body: z.infer<typeof newCredentialBody>): Promise<NewCredential> {
   if (body.kind === 'app') return body
   const { password, ...rest } = body
   return password === undefined ? rest : { ...rest, password: await hashPassword(password) }
 }
 
-/** Tokens are made, replaced and revoked by admins; the secret itself is shown once. */
+/** Admins create, replace and revoke tokens; the secret itself is shown once. */
 export function tokenRoutes(book: CredentialBook): ApiRoute[] {
   const token = { path: '/v1/tokens/:id', role: 'admin' } as const
   return [

@@ -11,8 +11,8 @@ const failure = (field: string, message: string) => new HubConfigError(field, me
 
 /**
  * Tokens from a file: `apps: [{name, token, services, clusters, maxProcesses}]` and `people: [{name, role, token}]`;
- * each may have a `certificate` in addition to or instead of its token. Only the file's owner and group may be able to
- * read it.
+ * each may have a `certificate` in addition to or instead of its token. It must be readable only by its owner and
+ * group.
  */
 export function readTokens(path: string): HubTokens {
   const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people', true)
@@ -39,9 +39,9 @@ export function readTokens(path: string): HubTokens {
     return { ...identity(fields), role }
   })
   reader.end()
-  // It may be half written, or emptied by mistake: a hub that goes by it would let everybody in.
+  // It may be half-written or emptied by mistake: a hub that followed it would let everyone in.
   if (apps.length + people.length === 0) {
-    throw failure('tokensFile', `tokensFile: ${path} names nobody; a hub that asks for no tokens has no tokensFile`)
+    throw failure('tokensFile', `tokensFile: ${path} names nobody; a hub without tokens must not have a tokensFile`)
   }
   return { apps, people }
 }
@@ -51,7 +51,7 @@ function identity(fields: FieldReader) {
   const token = fields.text('token', undefined)
   const certificate = fields.text('certificate', undefined)
   if (name === undefined) throw missing(fields, 'name')
-  // The value itself must not be in the sentence.
+  // The value itself must not be in the message.
   const problem = token === undefined ? undefined : tokenProblem(token)
   if (problem !== undefined) throw failure(fields.at('token'), `${fields.at('token')} ${problem}`)
   return { name, ...(token !== undefined && { token }), ...(certificate !== undefined && { certificate }) }
@@ -74,11 +74,11 @@ function readYaml(path: string): unknown {
     text = readFileSync(path, 'utf8')
     const problem = privateFileProblem(path)
     if (problem !== undefined) throw failure('tokensFile', `tokensFile: ${problem}`)
-    // Its warnings go to stderr and quote the line, and with it a token.
+    // Its warnings go to stderr and quote the line, including a token.
     return parseYaml(text, { logLevel: 'error' }) as unknown
   } catch (cause) {
     if (cause instanceof HubConfigError) throw cause
-    // A parser's message may quote the line, and with it a token: only its first sentence is shown.
+    // A parser's message may quote the line, including a token: only its first sentence is shown.
     const reason = (cause as Error).message.split(' at line ')[0]
     throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`)
   }

@@ -10,7 +10,7 @@ test('processes of one service have some of the places, and those of all service
   for (let nth = 0; nth < 500; nth++) board.raise(alarm(`lie:shop/${nth}`), 'shop')
   expect(ids(board, 'lie:')).toHaveLength(20)
   expect(ids(board, 'crowd:').map(({ cause }) => cause)).toEqual([
-    'processes of shop tell of more than 20 alarms; the others are not shown',
+    'processes of shop report more than 20 alarms; the others are not shown',
   ])
   for (let nth = 0; nth < 500; nth++) board.raise(alarm(`lie:service-${nth}/0`), `service-${nth}`)
   expect(ids(board, 'lie:')).toHaveLength(100)

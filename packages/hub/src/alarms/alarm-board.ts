@@ -1,11 +1,11 @@
 import type { AlarmView, Clock } from '@firebreak/core'
 
 const maxAlarms = 200
-/** Of what processes tell, all together and those of one service: what the hub itself finds always has a place. */
+/** Bounds on alarms reported by processes, in total and per service; the hub's own alarms always have room. */
 const maxToldAlarms = 100
 const maxAlarmsOfService = 20
 
-/** Something that is broken: what, how badly, and what is done about it. */
+/** Something that is broken: what, how badly, and what is being done about it. */
 export type Alarm = Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry' | 'subject'>
 
 /** Called for alarms that are raised, become critical, or clear. */
@@ -16,7 +16,7 @@ export class AlarmBoard {
   readonly #clock: Clock
   readonly #alarms = new Map<string, AlarmView>()
   readonly #listeners = new Set<AlarmListener>()
-  /** By the service whose processes tell of them. */
+  /** By the service whose processes reported them. */
   readonly #told = new Map<string, Set<string>>()
   #raisedCount = 0
 
@@ -24,7 +24,7 @@ export class AlarmBoard {
     this.#clock = clock
   }
 
-  /** How many alarms ever began. */
+  /** How many alarms have been raised so far. */
   get raisedCount(): number {
     return this.#raisedCount
   }
@@ -34,7 +34,9 @@ export class AlarmBoard {
     this.#listeners.add(listener)
   }
 
-  /** Raises an alarm, or counts it once more. `toldBy`: the service whose processes say so, which may be a lie. */
+  /**
+   * Raises an alarm, or counts another occurrence. `toldBy`: the service whose processes report it, which may be false.
+   */
   raise(alarm: Alarm, toldBy?: string): void {
     const known = this.#alarms.get(alarm.id)
     if (known === undefined && toldBy !== undefined && !this.#takePlace(alarm.id, toldBy)) return
@@ -57,7 +59,7 @@ export class AlarmBoard {
     }
   }
 
-  /** Ends the alarms of one kind (`kind:…`) that are not among those that still last. */
+  /** Ends the alarms of one kind (`kind:…`) that are not in the list of ongoing ones. */
   keepOnly(kind: string, ids: ReadonlySet<string>): void {
     for (const id of this.#alarms.keys()) if (id.startsWith(`${kind}:`) && !ids.has(id)) this.clear(id)
   }
@@ -77,8 +79,8 @@ export class AlarmBoard {
       return true
     }
     if (ids.size > 0) {
-      const cause = `processes of ${service} tell of more than ${ids.size} alarms; the others are not shown`
-      const retry = 'they are shown as those before them end'
+      const cause = `processes of ${service} report more than ${ids.size} alarms; the others are not shown`
+      const retry = 'they are shown as others end'
       this.raise({ id: `crowd:${service}`, severity: 'warning', cause, retry })
     }
     return false

@@ -44,7 +44,7 @@ export class AlarmDesk {
     for (const [id, text] of kept) this.#notes.set(id, JSON.parse(text) as AlarmNote)
   }
 
-  /** Critical ones first, then the oldest; those that have ended last, where they are wanted. */
+  /** Critical ones first, then the oldest; ended ones last, if wanted. */
   list(withEnded = false): AlarmView[] {
     const now = this.#options.clock.now()
     const lasting = this.#options.board.list().map((alarm) => this.#view(alarm, now))
@@ -52,7 +52,7 @@ export class AlarmDesk {
     return [...lasting, ...[...this.#ended.values()].reverse().map((alarm) => this.#view(alarm, now))]
   }
 
-  /** The alarm, also one that has ended. */
+  /** The alarm, even if it has ended. */
   get(id: string): AlarmView | undefined {
     return this.list(true).find((alarm) => alarm.id === id)
   }

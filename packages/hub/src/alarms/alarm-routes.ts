@@ -177,7 +177,7 @@ export function alarmRoutes(core: HubCore): ApiRoute[] {
   ]
 }
 
-/** Without an address or a secret, those of the route before stay. */
+/** If the address or secret is omitted, the route keeps its previous one. */
 function routeOf(name: string, body: z.infer<typeof routeBody>, before: AlertRoute | undefined): AlertRoute {
   if (!/^[\w .-]{1,64}$/.test(name))
     throw new ApiProblem(400, 'FB_INPUT_INVALID', 'name: at most 64 letters, digits, spaces, dots and dashes', 'name')

@@ -23,9 +23,9 @@ export interface AlarmWebhooksOptions {
   readonly secret?: string | undefined
   /** How to retry a notice that was not accepted. @default five times, after 1, 2, 4, 8 and 16 s */
   readonly retry?: RetryPolicy
-  /** Without an answer for this long a try has failed. @default 5000 */
+  /** An attempt without an answer for this long has failed. @default 5000 */
   readonly timeoutMs?: number
-  /** Notices that may wait for one address; beyond, the oldest goes. @default 1000 */
+  /** Notices that may wait for one address; beyond that the oldest is dropped. @default 1000 */
   readonly maxQueued?: number
 }
 

@@ -11,15 +11,15 @@ export interface AlertOutletOptions {
   readonly clock: Clock
   /** How to retry a notice that was not accepted. */
   readonly retry: RetryPolicy
-  /** Without an answer for this long a try has failed. */
+  /** An attempt without an answer for this long has failed. */
   readonly timeoutMs: number
-  /** Notices that may wait; beyond, the oldest goes. */
+  /** Notices that may wait; beyond that the oldest is dropped. */
   readonly maxQueued: number
   readonly onResult: (notice: AlarmNotice, result: AlertResult) => void
   readonly onDropped: () => void
 }
 
-/** What became of a notice. */
+/** The outcome of a notice. */
 export interface AlertResult {
   readonly isDelivered: boolean
   readonly tries: number
@@ -70,7 +70,7 @@ export class AlertOutlet {
   }
 
   async #post(notice: AlarmNotice): Promise<void> {
-    // Nobody else comes at the same time, so no pause is left out by chance.
+    // There is no contention here, so the pauses need no jitter.
     const retry = new Retry(this.#options.retry, { clock: this.#options.clock, random: () => 1 })
     for (;;) {
       const result = await this.#try(notice, retry.failures + 1)
@@ -87,7 +87,7 @@ export class AlertOutlet {
     const { target, timers, timeoutMs } = this.#options
     try {
       const { url, headers, body } = alertRequest(target, notice)
-      // An address that was checked once must not send the notice on to one that was not.
+      // A checked address must not redirect the notice to an unchecked one.
       const init = { method: 'POST', headers, body, redirect: 'manual' } as const
       return await fetchWithin(timers, timeoutMs, url, init, async (response) => {
         const text = await beginning(response)
@@ -95,7 +95,7 @@ export class AlertOutlet {
         return { isDelivered: refusal === undefined, tries, detail: refusal ?? `it answered ${response.status}` }
       })
     } catch (error) {
-      // Of a certificate that does not hold, fetch tells in the cause alone.
+      // For an invalid certificate, only the cause says what is wrong.
       const { message, cause } = error as Error
       return { isDelivered: false, tries, detail: cause instanceof Error ? cause.message : message }
     }

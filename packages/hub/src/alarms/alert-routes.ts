@@ -4,7 +4,7 @@ import type { HubStore } from '../store/hub-store.ts'
 import { type AlarmNotice, hostOf, webhookDefaults } from './alarm-webhooks.ts'
 import { AlertOutlet, type AlertResult } from './alert-outlet.ts'
 
-/** A route as it is kept. */
+/** A route as stored. */
 export interface AlertRoute {
   readonly name: string
   readonly shape: AlertShape
@@ -27,7 +27,7 @@ const recordKind = 'alert-routes'
 export const maxRoutes = 50
 const maxDeliveries = 1000
 
-/** Sends alarms along the routes that users configure; every notice leaves a line in the delivery log. */
+/** Sends alarms along the routes that users configure; every notice is recorded in the delivery log. */
 export class AlertRoutes {
   readonly #options: AlertRoutesOptions
   readonly #routes = new Map<
@@ -40,7 +40,7 @@ export class AlertRoutes {
     this.#options = options
   }
 
-  /** Takes over the routes of the store, those that other hubs have changed too. */
+  /** Loads the store's routes, including those changed by other hubs. */
   async load(): Promise<void> {
     const kept = await this.#options.store.records(recordKind)
     for (const [name, { outlet, text }] of this.#routes) {
@@ -74,7 +74,7 @@ export class AlertRoutes {
     await this.load()
   }
 
-  /** Tells every route that wants to hear of it. */
+  /** Notifies every route that the alarm matches. */
   send(notice: AlarmNotice): void {
     const { id, severity } = notice.alarm
     for (const { route, outlet } of this.#routes.values()) {

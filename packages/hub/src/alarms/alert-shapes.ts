@@ -19,7 +19,7 @@ export interface AlertRequest {
 
 export const pagerDutyUrl = 'https://events.pagerduty.com/v2/enqueue'
 
-/** A notice as its receiver expects it; its time is in the signatures of some. */
+/** A notice as its receiver expects it; some receivers' signatures include the time. */
 export function alertRequest(target: AlertTarget, notice: AlarmNotice): AlertRequest {
   const { shape, url, secret } = target
   const json = (body: unknown, headers: Record<string, string> = {}, to = url): AlertRequest => ({
@@ -65,7 +65,7 @@ export function refusalIn(shape: AlertShape, body: string): string | undefined {
   }
 }
 
-/** The receiver makes the same HMAC-SHA256 of the body, whose `at` tells an old notice that is sent again. */
+/** The receiver computes the same HMAC-SHA256 of the body, whose `at` reveals a replayed notice. */
 export function signature(secret: string | undefined, body: string): Record<string, string> {
   if (secret === undefined) return {}
   return { 'firebreak-signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}` }
@@ -122,7 +122,7 @@ function teamsCard(title: string, lines: readonly string[], { event, alarm }: Al
   }
 }
 
-/** The same alarm of the same hub is one incident, which its end resolves. */
+/** The same alarm of the same hub is one incident, resolved when the alarm ends. */
 function pagerDutyEvent({ event, hubId, at, alarm }: AlarmNotice, title: string, routingKey: string): object {
   return {
     routing_key: routingKey,

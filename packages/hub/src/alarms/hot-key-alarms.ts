@@ -4,10 +4,10 @@ import type { HostRegister } from '../fleet/host-register.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AlarmBoard } from './alarm-board.ts'
 
-/** Below this nothing suffers, whatever the share. */
+/** Below this rate nothing suffers, whatever the share. */
 export const minAlarmRatePerSecond = 100
 
-/** The board has room for other trouble too. */
+/** Leaves room on the board for other alarms. */
 const maxAlarms = 10
 
 export interface HotKeyAlarmsOptions {
@@ -15,15 +15,15 @@ export interface HotKeyAlarmsOptions {
   readonly hosts: Pick<HostRegister, 'all' | 'canHandle'>
   /** All keys that are hot. */
   readonly hotKeys: () => Iterable<HandledKey>
-  /** Whether tables reach processes without a link, by a config centre. */
+  /** Whether a config centre carries tables to processes without a link. */
   readonly isPublished: () => boolean
-  /** When protection is off, that has its own alarm. */
+  /** Protection being off has its own alarm. */
   readonly isOff: () => boolean
-  /** Part of all accesses from which a key that nothing is done about is an alarm; 0: never. */
+  /** The share of all accesses from which an unhandled key raises an alarm; 0: never. */
   readonly share: number
 }
 
-/** Raises an alarm for a key that takes much of the load while nothing is done about it, and ends it when something is. */
+/** Raises an alarm for a key that takes much of the load and is not handled, and ends it once it is. */
 export class HotKeyAlarms {
   readonly #options: HotKeyAlarmsOptions
 
@@ -31,7 +31,7 @@ export class HotKeyAlarms {
     this.#options = options
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   watch(now: number): void {
     const { alarms, hotKeys, share, isOff } = this.#options
     const lasting = new Set<string>()
@@ -56,7 +56,7 @@ export class HotKeyAlarms {
     alarms.keepOnly('hot-key', lasting)
   }
 
-  /** Undefined where a strategy is carried out. */
+  /** Undefined if a strategy is being carried out. */
   #whyNothing({ rule, services }: HeatTrack, strategy: StrategyName): string | undefined {
     if (rule?.mode === 'shadow') return `rule ${rule.id} is in shadow mode`
     if (strategy === 'Observe') return `rule ${rule?.id ?? ''} only observes`

@@ -3,7 +3,7 @@ import type { Alarm, AlarmBoard } from './alarm-board.ts'
 
 const maxShown = 1000
 
-/** Alarms of which nobody says when they end: each is left to be seen for a while after it was last told. */
+/** Alarms that nobody clears: each stays visible for a while after it was last raised. */
 export class PassingAlarms {
   readonly #board: AlarmBoard
   readonly #timers: Timers
@@ -14,7 +14,7 @@ export class PassingAlarms {
     this.#timers = timers
   }
 
-  /** Raises an alarm, or leaves it for longer; `toldBy` as the board has it. */
+  /** Raises an alarm, or extends it; `toldBy` as for the board. */
   show(alarm: Alarm, forMs = 60_000, toldBy?: string): void {
     if (!this.#shown.has(alarm.id) && this.#shown.size >= maxShown) return
     this.#shown.get(alarm.id)?.cancel()

@@ -5,14 +5,14 @@ import type { Alarm } from './alarm-board.ts'
 import type { PassingAlarms } from './passing-alarms.ts'
 
 const id = z.string().min(1).max(256)
-/** Rooms that a process may speak for; the alarms of others are the hub's own. */
+/** Rooms whose alarms a process may report; the others' alarms are the hub's own. */
 const processRooms = ['limits', 'locks', 'ids', 'sale', 'proxy', 'app'] as const
 
-/** What a process says is broken right now. */
+/** What a process reports as currently broken. */
 const processAlarmsBody = z.strictObject({
   serviceId: id,
   hostId: id,
-  /** Without a newer list for this long, the process no longer says so. */
+  /** Without a newer list for this long, its alarms end. */
   validMs: z.number().int().min(1000).max(600_000).default(30_000),
   alarms: z
     .array(
@@ -31,20 +31,20 @@ type CheckHost = (grant: AppGrant | undefined, host: { readonly serviceId: strin
 /** Processes whose lists are remembered. */
 const maxProcesses = 10_000
 
-/** Alarms of rooms that run in other processes, on the hub's board while those processes tell of them. */
+/** Alarms of rooms that run in other processes, shown on the hub's board while those processes report them. */
 export class ProcessAlarms {
   readonly #passing: PassingAlarms
   readonly #check: CheckHost
   /** The alarms of the last list, by service and host. */
   readonly #told = new Map<string, readonly string[]>()
 
-  /** `check` throws where a host may not tell. */
+  /** `check` throws if a host may not report. */
   constructor(passing: PassingAlarms, check: CheckHost) {
     this.#passing = passing
     this.#check = check
   }
 
-  /** Takes a process' list: what is new begins, what is gone ends. */
+  /** Takes a process' list: raises new alarms and ends those that are gone. */
   take({ serviceId, hostId, validMs, alarms }: ProcessAlarmsBody): void {
     const process = `${serviceId}/${hostId}`
     const ids = alarms.map(({ room, code }) => `${room}:${process}/${code}`)
@@ -54,7 +54,7 @@ export class ProcessAlarms {
     if (this.#told.size > maxProcesses) this.#told.delete(this.#told.keys().next().value!)
     for (const [index, { room, message }] of alarms.entries()) {
       const cause = `${room} of ${serviceId} on ${hostId}: ${message}`
-      const retry = 'the process clears it when it is over'
+      const retry = 'the process clears it when it ends'
       // Never critical: a process must not take the hub out of service.
       const alarm: Alarm = { id: ids[index]!, severity: 'warning', cause, retry }
       this.#passing.show(alarm, validMs, serviceId)

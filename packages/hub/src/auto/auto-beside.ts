@@ -15,15 +15,15 @@ export interface AutoBesideOptions {
 interface BesideKey {
   readonly rule: Rule
   readonly since: number
-  /** Its rate was last high enough. */
+  /** When its rate was last high enough. */
   heldAt: number
   reason: string
 }
 
 /**
  * What `auto` rules in shadow mode would do, computed alongside the rules that decide: once a second, for the keys
- * shown, by the same judgement as a rule that is on. None of it reaches the table; the history records it as for any
- * rule in shadow mode.
+ * shown, by the same judgement as a rule that is on. None of it reaches the table; the history records it like any rule
+ * in shadow mode.
  */
 export class AutoBeside {
   readonly #options: AutoBesideOptions
@@ -42,7 +42,7 @@ export class AutoBeside {
     this.#rules = new RuleSet(rules.filter(runsBeside))
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   tick(now: number): void {
     if (!this.hasRules && this.#keys.size === 0) return
     const shown = new Set(this.#options.engine.shown())
@@ -65,7 +65,7 @@ export class AutoBeside {
     }))
   }
 
-  /** True where a rule beside the others would handle the key. */
+  /** True if an `auto` rule in shadow mode would handle the key. */
   has(near: NearKey): boolean {
     return this.#keys.has(near)
   }
@@ -102,7 +102,7 @@ export class AutoBeside {
     }
   }
 
-  /** Of the services that touch the key, the first that one of the rules is for. */
+  /** The first of the services that touch the key to which one of the rules applies. */
   #ruleOf({ redisClusterId, key, tracks }: NearKey): Rule | undefined {
     for (const { services } of tracks) {
       for (const service of services) {
@@ -118,7 +118,7 @@ export class AutoBeside {
   }
 }
 
-/** True where a rule that is on does something for the key. */
+/** True if a rule that is on does something about the key. */
 export function isHandled({ tracks }: NearKey): boolean {
   return tracks.some(
     ({ rule, state }) =>

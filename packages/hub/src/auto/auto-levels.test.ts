@@ -84,7 +84,7 @@ test('on a node at 70 % a key with a fifth of it is handled, and the reason has 
   for (let index = 0; index < 2; index++) await second({ ...crowd(28_500), big: 7000 })
   expect(handled(table)).toEqual(['big'])
   expect(table.get('big')).toMatch(
-    /^hot because rule `auto`: [\d,]+ reads\/s.* and 0 writes\/s are [\d.]+ % of what node redis:1 can do \([\d,]+\/s\), which would be at \d+ %.*; LocalCache keeps [\d,]+\/s from it, worth it from [\d,]+\/s on$/,
+    /^hot because rule `auto`: [\d,]+ reads\/s.* and 0 writes\/s are [\d.]+ % of what node redis:1 can do \([\d,]+\/s\), which would be at \d+ %.*; LocalCache keeps [\d,]+\/s from it, worth it from [\d,]+\/s$/,
   )
   await core.close()
 })

@@ -6,12 +6,12 @@ import type { NodeReading } from './node-state.ts'
 import { strainedAt } from './strain.ts'
 import { bestSaving, type SavingGround, type StrategySaving } from './strategy-saving.ts'
 
-/** A level as it applies to a key at one moment: a plain one as in its rule, an `auto` one with figures. */
+/** A level as it applies to a key at one moment: a plain one as in its rule, an `auto` one with computed figures. */
 export type LevelNow = (track: HeatTrack, level: RuleLevel, now: number) => RuleLevel
 
-/** An `auto` level with the figures of the moment, and what they come from in words. */
+/** An `auto` level with the figures of the moment, and how they came about, in words. */
 export interface MeasuredLevel extends RuleLevel {
-  /** Why the key is hot by it, or why it is not. */
+  /** Why the key is hot at this level, or why not. */
   readonly grounds: string
 }
 
@@ -21,36 +21,36 @@ export interface AutoLevelsOptions {
   readonly nodeCount: (redisClusterId: string) => number
 }
 
-/** What is weighed of one key. */
+/** What is weighed for one key. */
 export interface WeighedKey extends SavingGround {
   readonly redisClusterId: string
   readonly slot: number
   readonly strategies: RuleLevel['strategies']
-  /** Accesses a second by which it has just grown, beyond its rate over the window. */
+  /** Accesses per second by which it has just grown beyond its rate over the window. */
   readonly growthPerSecond: number
-  /** The key as the hub counts it, and whether it is handled; without it bursts are not remembered. */
+  /** The key as the hub counts it, and whether it is handled; if omitted, bursts are not remembered. */
   readonly track?: HeatTrack
 }
 
 /** Whether a key is worth handling for the sake of its node. */
 export interface KeyVerdict {
-  /** Reads a second from which on it would be: more than any key has while the node is calm. */
+  /** Reads per second from which it would be; more than any key has while the node is calm. */
   readonly enterPerSecond: number
   readonly exitPerSecond: number
   readonly grounds: string
 }
 
-/** Held down to this part of what it takes to become hot. */
+/** Stays hot down to this fraction of the rate that makes it hot. */
 const exitPart = 0.5
 /** While no sensor reports a node's load, keys are hot as under the initial rule of `firebreak up`. */
 const unknownEnter = 1000
 const unknownExit = 700
 const never = Number.MAX_SAFE_INTEGER
-/** Growth of a key by less than this part of its node's capacity is chance. */
+/** Growth of a key by less than this fraction of its node's capacity counts as chance. */
 const leastGrowth = 0.05
 const awaited = 'the load of its node has not been measured yet'
 
-/** Works out what `auto` levels are at each moment (see `strain.ts` for the law). */
+/** Works out the `auto` levels at each moment (see `strain.ts` for the formula). */
 export class AutoLevels {
   readonly #options: AutoLevelsOptions
   readonly #bursts = new BurstMemory()
@@ -59,7 +59,7 @@ export class AutoLevels {
     this.#options = options
   }
 
-  /** A level that is not `auto` is given back as it is. */
+  /** A level that is not `auto` is returned unchanged. */
   readonly at: LevelNow = (track, level, now) => {
     if (level.auto !== true) return level
     const { redisClusterId, slot, services } = track
@@ -101,27 +101,27 @@ export class AutoLevels {
     const name = loads.nodeOf(key.redisClusterId, key.slot)!.name
     const grounds = groundsOf(name, key, saving, reading, burst && { ...burst, agoMs: now - burst.at })
     if (!reading.isStrained) {
-      // One that burst is looked at again although nobody reads it, should the node be strained soon.
+      // A key that burst is evaluated again even if nobody reads it, in case the node is strained soon.
       const isWaiting = burst !== undefined && !isHandled(key.track)
       return { enterPerSecond: never, exitPerSecond: isWaiting ? 0 : never, grounds }
     }
     const line = lineOf(reading)
-    // In reads, which the windows have: as many more as the strategy's own cost takes away again.
+    // In reads, which the windows count: increased by what the strategy itself costs.
     const lost = key.readsPerSecond - saving.savedPerSecond
-    // Between its bursts a key has no reads to be judged by.
+    // Between bursts a key has no reads to judge it by.
     const [enter, exit] = burst === undefined ? [line + lost, line * exitPart + lost] : [0, 0]
-    // A node that is strained until it is calm again keeps what is handled; nothing more is begun for its sake.
+    // Until a strained node is calm again, what is handled stays handled; nothing new is handled for its sake.
     const isBeginning = reading.expected >= strainedAt && !reading.isFalling
     return { enterPerSecond: isBeginning ? enter : never, exitPerSecond: exit, grounds }
   }
 
-  /** The last burst of the key, by its latest tenth of a second. */
+  /** The key's last burst, updated by its latest tenth of a second. */
   #burstOf(key: WeighedKey, { isTrusted, capacityPerSecond }: NodeReading, now: number): Burst | undefined {
     const { track, readsPerSecond, writesPerSecond, growthPerSecond } = key
     if (track === undefined || !isTrusted) return undefined
     const least = leastBurst(capacityPerSecond)
     const operations = readsPerSecond + writesPerSecond
-    // Growth is of accesses: as many of them are writes as of the others.
+    // Growth is counted in accesses; assume the same share of writes among them.
     const rise = operations === 0 ? 1 : 1 + growthPerSecond / operations
     const latest = readsPerSecond * rise
     if (latest < least) return this.#bursts.recent(track, now)
@@ -147,13 +147,13 @@ function isHandled(track: HeatTrack | undefined): boolean {
   return track?.state !== undefined && track.state.phase !== 'warming'
 }
 
-/** True for a level with figures of the moment. */
+/** True for a level with computed figures. */
 export function isMeasured(level: RuleLevel): level is MeasuredLevel {
   return level.auto === true && 'grounds' in level
 }
 
 function unknown(isKnownElsewhere: boolean, { readsPerSecond }: WeighedKey): KeyVerdict {
-  // Another hub decides: this one neither makes hot nor cools.
+  // Another hub decides: this one makes no key hot and cools none.
   if (isKnownElsewhere)
     return { enterPerSecond: never, exitPerSecond: 0, grounds: 'another hub knows the load of its node' }
   const grounds = `${rate(readsPerSecond)} reads/s; no sensor reports the load of its node, so ${rate(unknownEnter)} reads/s make it hot`
@@ -182,13 +182,13 @@ function groundsOf(
   const growth = isGrowing ? ` (${rate(latest)}/s in the last tenth of a second)` : ''
   const head = `${rate(key.readsPerSecond)} reads/s${growth} and ${rate(key.writesPerSecond)} writes/s ${part}, ${would}`
   if (!isStrained) return `${head}: calm, so nothing is done`
-  // At its burst the figures above say it already.
+  // During the burst the figures above already say it.
   if (burst !== undefined && burst.agoMs > 0 && burst.readsPerSecond > 2 * key.readsPerSecond) {
     const share = percent(burst.readsPerSecond / capacityPerSecond)
     return `${head}; it burst to ${rate(burst.readsPerSecond)}/s (${share}) ${Math.ceil(burst.agoMs / 1000)} s ago and is held for the next time`
   }
   const cost = saving.costPerSecond > 0 ? ` (less ${rate(saving.costPerSecond)}/s for ${saving.costOf})` : ''
-  const worth = `worth it from ${rate(lineOf(reading))}/s on`
+  const worth = `worth it from ${rate(lineOf(reading))}/s`
   return `${head}; ${saving.strategy} keeps ${rate(saving.savedPerSecond)}/s from it${cost}, ${worth}`
 }
 

@@ -18,7 +18,10 @@ export interface AutopilotOptions {
 /** How often the load that strategies keep away from nodes is summed up. */
 const savedMs = 500
 
-/** Everything by which `auto` rules decide: the load of nodes, what levels are by it, and the rules that only look on. */
+/**
+ * Everything that `auto` rules decide by: the load of nodes, the levels that follow from it, and the rules in shadow
+ * mode.
+ */
 export class Autopilot {
   readonly loads: NodeLoads
   readonly levelNow: LevelNow
@@ -41,12 +44,12 @@ export class Autopilot {
     this.#beside = new AutoBeside({ engine, levels, processCount, nodeCount, record })
   }
 
-  /** True while the load of nodes is to be measured, because a rule goes by it. */
+  /** True while node load must be measured because a rule depends on it. */
   get isWanted(): boolean {
     return this.#isWanted
   }
 
-  /** Takes the rules; gives those that keys are matched by, without the ones that only look on. */
+  /** Takes the rules; returns those that keys are matched by, without `auto` rules in shadow mode. */
   setRules(set: RuleSet): RuleSet {
     const { rules } = set
     this.#isWanted = rules.some(isAutoRule)
@@ -60,7 +63,7 @@ export class Autopilot {
     for (const node of nodes) this.loads.take(node, by, now)
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   tick(now: number): void {
     this.loads.forget(now)
     this.#beside.tick(now)

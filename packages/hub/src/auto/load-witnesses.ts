@@ -1,10 +1,10 @@
 import type { NodeLoad } from '@firebreak/core'
 
-/** What is read once in this long is one round of all who measure. */
+/** All who measure answer once within this time: one round. */
 const roundMs = 900
-/** What a process said counts as long as it may say the next. */
+/** A process' answer counts for as long as its next one may take. */
 const freshMs = 2500
-/** If nobody else answers for this long, the one who does is all there is. */
+/** If nobody else answers for this long, a single answer is enough. */
 const aloneMs = 5000
 const slotCount = 16_384
 
@@ -13,23 +13,24 @@ interface Testimony {
   readonly at: number
 }
 
-/** What is known of the load of one cluster, by those who were asked to measure it. */
+/** What is known about one cluster's load from those asked to measure it. */
 interface Case {
   readonly testimonies: Map<object, Testimony>
-  /** When two answered last, or it was first asked. */
+  /** When two last answered, or when it was first asked. */
   togetherAt: number
   roundAt: number
 }
 
 /**
- * Agrees on the load of nodes among the processes that measure them. Rules by load act for everybody, so what one process says of
- * a node moves nothing that the others do not bear out: its slots are those that most of them name, its CPU and its commands are
- * medians. Of two, the lower CPU and the higher count of commands are gone by, under which a node looks calmer.
+ * Agrees on the load of nodes among the processes that measure them. Rules by load affect everyone, so one process'
+ * word counts only as far as the others confirm it: a node's slots are those that most of them name, its CPU and
+ * commands are medians. Of two answers, the lower CPU and the higher command count apply, which make a node look
+ * calmer.
  */
 export class LoadWitnesses {
   readonly #cases = new Map<string, Case>()
 
-  /** What `witness` says of a cluster, of `asked` who were asked; gives what to go by now. */
+  /** Records what `witness` says about a cluster, one of `asked` processes; returns the figures to use now. */
   take(redisClusterId: string, nodes: readonly NodeLoad[], witness: object, asked: number, now: number): NodeLoad[] {
     if (asked < 2) {
       this.#cases.delete(redisClusterId)
@@ -46,13 +47,13 @@ export class LoadWitnesses {
     return agreed([...known.testimonies.values()].map((testimony) => testimony.nodes))
   }
 
-  /** Nobody measures the others any more. */
+  /** The other clusters are no longer measured. */
   keep(clusters: ReadonlySet<string>): void {
     for (const id of this.#cases.keys()) if (!clusters.has(id)) this.#cases.delete(id)
   }
 }
 
-/** The nodes that more than half name with the same slots. */
+/** The nodes that more than half report with the same slots. */
 function agreed(testimonies: readonly (readonly NodeLoad[])[]): NodeLoad[] {
   const bySlots = new Map<string, NodeLoad[]>()
   for (const nodes of testimonies) {
@@ -62,7 +63,7 @@ function agreed(testimonies: readonly (readonly NodeLoad[])[]): NodeLoad[] {
   return [...bySlots.values()].flatMap((samples) => (samples.length * 2 > testimonies.length ? [middle(samples)] : []))
 }
 
-/** Each figure is a median of its own: who is in the middle with one may lie about the other. */
+/** Each figure is a separate median: a process in the middle for one may lie about another. */
 function middle(samples: readonly NodeLoad[]): NodeLoad {
   const withCpu = samples.filter(({ cpuMs }) => cpuMs !== undefined)
   const alike = withCpu.length * 2 >= samples.length ? withCpu : samples.filter(({ cpuMs }) => cpuMs === undefined)

@@ -1,11 +1,11 @@
 /**
- * Learns how many operations a second a Redis node can do.
+ * Learns how many operations per second a Redis node can do.
  *
- * A sample says: at S operations a second the node was busy for the part u of its time, so that it would be full at S /
- * u. Redis does an operation for less the more of them come at once (fewer turns of its event loop, fewer system
- * calls), so what is learnt at a low load is too small: a node at 5 % may look full at a third of what it can do. Each
+ * A sample says: at S operations per second the node was busy for the fraction u of the time, so it would be saturated
+ * at S / u. An operation costs Redis less the more of them arrive at once (fewer turns of its event loop, fewer system
+ * calls), so estimates at low load are too low: a node at 5 % may look saturated at a third of what it can do. Each
  * sample therefore weighs u², and samples of the busy hour outweigh those of the quiet ones that follow, while they
- * fade (by 3 % a sample, some half a minute at one a second) as the commands that come change.
+ * fade (by 3 % per sample, about half a minute at one per second) as the mix of commands changes.
  *
  *     weight W ← 0.97·W + u²        capacity C ← C + (u² / W)·(S/u − C)
  *
@@ -18,17 +18,17 @@ export class NodeCapacity {
   #weight = 0
   #highestUse = 0
 
-  /** Operations a second at which the node would be full; undefined while nothing is known. */
+  /** Operations per second at which the node would be saturated; undefined while unknown. */
   get perSecond(): number | undefined {
     return this.#capacity === 0 ? undefined : this.#capacity
   }
 
-  /** False while the node was only seen so idle that nothing can be said of it under load. */
+  /** False while the node has only been seen so idle that its behaviour under load is unknown. */
   get isTrusted(): boolean {
     return this.#highestUse >= trustedUse
   }
 
-  /** A node that served `perSecond` operations was busy for the part `use` of its time. */
+  /** Takes a sample: serving `perSecond` operations, the node was busy for the fraction `use` of the time. */
   learn(perSecond: number, use: number): void {
     this.#highestUse = Math.max(use, this.#highestUse * highestFade)
     if (use < leastUse || perSecond <= 0) return
@@ -40,7 +40,7 @@ export class NodeCapacity {
 }
 
 const fade = 0.97
-/** The highest use fades within hours: what was seen of it stays true for long. */
+/** The highest use fades over hours: what was learned at it stays true for long. */
 const highestFade = 0.9999
 const leastUse = 0.03
 const trustedUse = 0.15

@@ -5,40 +5,40 @@ import { partWorthHandling } from './strain.ts'
 
 export interface NodeLoadsOptions {
   readonly totals: Pick<AccessTotals, 'ratesOfNode'>
-  /** Reads a second that strategies keep from a node; undefined where no key of it is handled. */
+  /** Reads per second that strategies keep from a node; undefined if none of its keys is handled. */
   readonly savedOf: (redisClusterId: string, nodeId: string, now: number) => number | undefined
 }
 
 interface ClusterNodes {
   readonly nodes: Map<string, NodeState>
-  /** The first slot of each slot's node; -1 where no node is known to own it. */
+  /** The first slot of each slot's node; -1 if its node is unknown. */
   owners: Int16Array
 }
 
 const slotCount = 16_384
 const maxClusters = 1000
 const maxNodes = 1000
-/** Demand is read over this window. */
+/** Demand is measured over this window. */
 export const loadWindowMs = 1000
-/** Reads a second below which a key is not worth an entry, however small the node. */
+/** Reads per second below which a key is not worth an entry, however small the node. */
 const leastLine = 20
-/** How long a first measurement is waited for. */
+/** How long to wait for a first measurement. */
 const awaitedMs = 3000
 const sharedPrefix = 'load\u0000'
 
 /**
  * The load of every Redis node that sensors measure (`probe`), and what it would be without strategies.
  *
- * Samples come about once a second and teach how much a node can do; what it is asked to do is known from reports within a tenth of a
- * second. Both together say how full it would be now, long before its CPU time shows it.
+ * Samples arrive about once a second and show how much a node can do; reports show within a tenth of a second what it
+ * is asked to do. Together they tell how full it would be now, long before its CPU time shows it.
  */
 export class NodeLoads {
   readonly #options: NodeLoadsOptions
   readonly #clusters = new Map<string, ClusterNodes>()
   readonly #askedAt = new Map<string, number>()
-  /** Clusters of which other hubs know the load. */
+  /** Clusters whose load other hubs know. */
   #knownElsewhere: ReadonlySet<string> = new Set()
-  /** The reading of one moment, for all keys of a report. */
+  /** One moment's reading, for all keys of a report. */
   #last: { readonly state: NodeState; readonly now: number; readonly reading: NodeReading | undefined } | undefined
 
   constructor(options: NodeLoadsOptions) {
@@ -62,7 +62,7 @@ export class NodeLoads {
     this.#last = undefined
   }
 
-  /** Names the node of a slot; empty where nobody has measured it. */
+  /** The name of a slot's node; empty if nobody has measured it. */
   nodeIdOf(redisClusterId: string, slot: number): string {
     const owner = this.#clusters.get(redisClusterId)?.owners[slot] ?? -1
     return owner < 0 ? '' : String(owner)
@@ -72,15 +72,15 @@ export class NodeLoads {
     return this.#clusters.get(redisClusterId)?.nodes.get(this.nodeIdOf(redisClusterId, slot))
   }
 
-  /** How full the node of a slot would be without strategies; undefined where its load is not known. */
+  /** How full a slot's node would be without strategies; undefined if its load is unknown. */
   read(redisClusterId: string, slot: number, now: number): NodeReading | undefined {
     const state = this.nodeOf(redisClusterId, slot)
     return state && this.#read(state, now)
   }
 
   /**
-   * True for the first seconds in which a cluster's load is asked for and nobody has told it: sensors are being asked. Until then nothing
-   * is decided for its keys.
+   * True for the first seconds after a cluster's load was requested, while no sensor has answered yet. Until then
+   * nothing is decided for its keys.
    */
   isAwaited(redisClusterId: string, now: number): boolean {
     const since = this.#askedAt.get(redisClusterId)
@@ -92,18 +92,18 @@ export class NodeLoads {
     return now - since < awaitedMs
   }
 
-  /** True where another hub knows the load of the cluster and this one does not. */
+  /** True if another hub knows the cluster's load and this one does not. */
   isKnownElsewhere(redisClusterId: string): boolean {
     return this.#knownElsewhere.has(redisClusterId) && !this.#isKnown(redisClusterId)
   }
 
-  /** Which clusters this hub knows the load of, under names of their own among a hub's totals. */
+  /** The clusters whose load this hub knows, under separate names among the hub's totals. */
   own(): Record<string, number> {
     const known = [...this.#clusters.keys()].filter((id) => this.#isKnown(id))
     return Object.fromEntries(known.map((id) => [`${sharedPrefix}${id}`, 1]))
   }
 
-  /** The same of the other hubs. */
+  /** The same for the other hubs. */
   setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
     const names = totals.flatMap((hub) => Object.keys(hub)).filter((name) => name.startsWith(sharedPrefix))
     this.#knownElsewhere = new Set(names.map((name) => name.slice(sharedPrefix.length)))
@@ -123,7 +123,7 @@ export class NodeLoads {
     })
   }
 
-  /** Once a second: forgets nodes that nobody has measured for long. */
+  /** Called once a second: forgets nodes that nobody has measured for long. */
   forget(now: number): void {
     for (const [redisClusterId, { nodes, owners }] of this.#clusters) {
       for (const [id, state] of nodes) {
@@ -166,7 +166,7 @@ export class NodeLoads {
   }
 }
 
-/** Reads a second kept from a node from which on a key is worth it. */
+/** Reads per second kept from a node from which a key is worth handling. */
 export function lineOf({ expected, capacityPerSecond }: NodeReading): number {
   return Math.max(leastLine, partWorthHandling(expected) * capacityPerSecond)
 }
@@ -180,7 +180,7 @@ function viewOf(state: NodeState, reading: NodeReading): NodeLoadView {
   const how = source === 'cpu' ? 'CPU' : 'its response time is that of'
   const would = `it would be at ${percent(unhandled)} if nothing were handled`
   const text = isStrained
-    ? `strained: ${how} ${percent(utilisation)}, ${would}; keys are handled from ${linePerSecond!.toLocaleString('en-US')} reads/s on`
+    ? `strained: ${how} ${percent(utilisation)}, ${would}; keys are handled from ${linePerSecond!.toLocaleString('en-US')} reads/s`
     : `calm: ${how} ${percent(utilisation)}, ${would}; no key is handled because of it`
   return {
     redisClusterId,

@@ -3,7 +3,7 @@ import { NodeCapacity } from './node-capacity.ts'
 import { RoundTrips } from './round-trips.ts'
 import { calmAt, strainedAt } from './strain.ts'
 
-/** What is known of the accesses of a node at a moment. */
+/** What is known about a node's accesses at a moment. */
 export interface NodeDemand {
   /**
    * Accesses per second that sensors report, including those answered by strategies: over the last second, and
@@ -11,7 +11,10 @@ export interface NodeDemand {
    */
   readonly perSecond: number
   readonly latestPerSecond: number
-  /** Of these, how many a second strategies keep from the node by the word of shields; undefined where no key of it is handled. */
+  /**
+   * How many of these per second strategies keep from the node, as reported by shields; undefined if none of its keys
+   * is handled.
+   */
   readonly savedPerSecond: number | undefined
 }
 
@@ -19,35 +22,35 @@ export interface NodeDemand {
 export interface NodeReading {
   /** Utilisation if nothing were handled. */
   readonly unhandled: number
-  /** The same by the last second alone. */
+  /** The same, by the last second alone. */
   readonly steady: number
-  /** The same in a few seconds, if it keeps growing like this. */
+  /** The same a few seconds ahead, if it keeps growing like this. */
   readonly expected: number
   readonly isStrained: boolean
-  /** True where demand is already less than over the last second: nothing more is begun for its sake. */
+  /** True if demand is already lower than over the last second: nothing new is handled for its sake. */
   readonly isFalling: boolean
-  /** False while the node was only seen so idle that its capacity is a guess. */
+  /** False while the node has only been seen so idle that its capacity is a guess. */
   readonly isTrusted: boolean
   readonly capacityPerSecond: number
   readonly demandPerSecond: number
 }
 
-/** How far growth is followed ahead, and by how much at most. */
+/** How far ahead growth is projected, and by how much at most. */
 const aheadMs = 3000
 const maxRise = 0.1
-/** Over how long growth is looked at. */
+/** The period over which growth is measured. */
 const trendMs = 10_000
-/** A node that nobody has measured for this long is not known. */
+/** A node that nobody has measured for this long counts as unknown. */
 export const forgottenMs = 15_000
-/** A sample this soon after a key was handled may be of both times. */
+/** A sample this soon after a key began to be handled may mix both states. */
 const settleMs = 3000
 /** How many samples to average unreported operations over. */
 const unreportedFade = 0.7
-/** Demand that changes by more than this part while it is measured teaches nothing. */
+/** A sample is discarded if demand changes by more than this fraction while it is measured. */
 const steadyPart = 0.3
-/** Reports that are still under way make the latest look a little less. */
+/** Reports still in transit make the latest figures slightly too low. */
 const fallingPart = 0.75
-/** Answers that wait this many times as long as they need, on a busy CPU: others take it away. */
+/** Answers waiting this many times as long as they take, on a busy CPU: other processes are using it. */
 const crowdedUse = 0.75
 const crowdedCpu = 0.15
 /** While a node has only been seen idle, its projected load is not trusted beyond this. */
@@ -56,7 +59,7 @@ const untrustedUse = 0.6
 /** One Redis node: its samples, its capacity as learnt, and whether it is strained. */
 export class NodeState {
   readonly redisClusterId: string
-  /** Identifies it among the cluster's nodes, whoever looks: its first slot. */
+  /** Identifies it among the cluster's nodes for every observer: its first slot. */
   readonly id: string
   name: string
   measuredBy = ''
@@ -89,7 +92,7 @@ export class NodeState {
     if (cpuMs === undefined) this.utilisation = waiting
     else {
       const cpu = Math.min(1, cpuMs / spanMs)
-      // A node that has to share its core is full before its own CPU time says so.
+      // A node that shares its core is saturated before its own CPU time shows it.
       this.utilisation = waiting >= crowdedUse && cpu >= crowdedCpu ? Math.max(cpu, waiting) : cpu
     }
     this.operationsPerSecond = this.#operations(
@@ -102,9 +105,9 @@ export class NodeState {
   }
 
   /**
-   * The work that was done, in accesses as sensors count them, by the commands that the node counted. A command with many keys is many
-   * accesses, and some clients report nothing: what one is worth in the other is only seen while no key is handled, since what shields
-   * answer themselves is reported and never reaches the node.
+   * The work that was done, in accesses as sensors count them, by the commands that the node counted. A command with
+   * many keys is many accesses, and some clients report nothing: the ratio of the two can only be seen while no key is
+   * handled, since what shields answer themselves is reported and never reaches the node.
    */
   #operations(commands: number | undefined, { perSecond, savedPerSecond }: NodeDemand, now: number): number {
     if (commands === undefined) return Math.max(0, perSecond - (savedPerSecond ?? 0))
@@ -117,11 +120,11 @@ export class NodeState {
     return commands * this.#accessesPerCommand
   }
 
-  /** Undefined while the node's load is not known. */
+  /** Undefined while the node's load is unknown. */
   read(demand: NodeDemand, now: number): NodeReading | undefined {
     const capacityPerSecond = this.capacity.perSecond
     if (now - this.measuredAt > forgottenMs) return undefined
-    // It was measured, and did so little that its capacity is unknown: it is calm.
+    // It was measured but did too little for its capacity to be known: it is calm.
     if (capacityPerSecond === undefined) return { ...calm, demandPerSecond: demand.perSecond }
     const believed = (use: number) => (this.capacity.isTrusted ? use : Math.min(use, untrustedUse))
     const steady = demand.perSecond + this.#unreported
@@ -142,7 +145,7 @@ export class NodeState {
     }
   }
 
-  /** Operations a second by which demand grows each millisecond, over the last ten seconds or so. */
+  /** Growth of demand per millisecond, in operations per second, over the last ten seconds or so. */
   #growth(perSecond: number, now: number): number {
     const trend = this.#trend
     const passed = now - trend.at

@@ -1,20 +1,20 @@
 import type { StrategyTemplate } from '@firebreak/core/rules'
 
-/** What a strategy's cost and gain are worked out from. */
+/** What a strategy's cost and gain are computed from. */
 export interface SavingGround {
   readonly readsPerSecond: number
   readonly writesPerSecond: number
-  /** Processes of the services that touch the key: each reads it again after a write. */
+  /** Processes of the services that touch the key: each reloads it after a write. */
   readonly processCount: number
   /** Masters that copies are spread over. */
   readonly nodeCount: number
 }
 
-/** What a strategy would keep from the key's node, net of what it costs it. */
+/** What a strategy would keep from the key's node, net of its cost. */
 export interface StrategySaving {
   readonly strategy: StrategyTemplate['strategy']
   readonly savedPerSecond: number
-  /** What it costs the node itself, in operations a second, and for what. */
+  /** What it costs the node, in operations per second, and for what. */
   readonly costPerSecond: number
   readonly costOf: string
 }
@@ -22,7 +22,7 @@ export interface StrategySaving {
 /** About what a Redis in the same network allows. */
 const roundTripsPerSecond = 1000
 
-/** The strategy that saves most, by operations a second of the key's node; ties go to the first. */
+/** The strategy that saves most operations per second of the key's node; ties go to the first. */
 export function bestSaving(allowed: readonly StrategyTemplate[], ground: SavingGround): StrategySaving {
   const savings = allowed.map((template) => savingOf(template, ground))
   return savings.reduce((best, next) => (next.savedPerSecond > best.savedPerSecond ? next : best))
@@ -39,7 +39,7 @@ export function savingOf(template: StrategyTemplate, ground: SavingGround): Stra
     case 'RedundantKeys': {
       const places = Math.min(template.copyCount + 1, nodeCount)
       if (places < 2) return saving(template.strategy, 0, 0, 'there is only one node')
-      // Each node serves its part of the reads, and takes its part of the copies' writes.
+      // Each node serves its share of the reads and takes its share of the copies' writes.
       const cost = (writes * template.copyCount) / places
       return saving(template.strategy, reads * (1 - 1 / places) - cost, cost, 'writes of copies')
     }
@@ -48,12 +48,12 @@ export function savingOf(template: StrategyTemplate, ground: SavingGround): Stra
       return saving(template.strategy, Math.max(0, reads + writes - allowed), 0, 'nothing but what is refused')
     }
     case 'Combine': {
-      // Each process has one command of a counter under way at a time.
+      // Each process has one command per counter in flight at a time.
       const cost = Math.min(writes, Math.max(1, processCount) * roundTripsPerSecond)
-      return saving(template.strategy, writes - cost, cost, 'one command a round trip of each process')
+      return saving(template.strategy, writes - cost, cost, 'one command per round trip and process')
     }
     case 'Observe':
-      // Nothing is saved, but a caller that only wants to know learns what could be.
+      // Nothing is saved; a caller that only asks still learns what would be possible.
       return saving(template.strategy, reads, 0, 'nothing')
   }
 }

@@ -8,14 +8,14 @@ export interface BoardExchangeOptions {
   readonly decider: SharedDecider
   readonly settings: PostSettings
   readonly runtime: Runtime
-  /** What the hub received within this is posted together. */
+  /** Reports received within this time are posted together. */
   readonly tickMs: number
   readonly totals: (now: number) => BoardTotals
-  /** The hubs, the rules and the switch, before anything else of a turn. */
+  /** Gets the hubs, the rules and the switch, first of all in a turn. */
   readonly onSync: (sync: BoardSync) => Promise<void>
   /** Decisions were carried out. */
   readonly onDecided: () => void
-  /** Told after each turn; undefined: all went well. */
+  /** Called after each turn; undefined: all went well. */
   readonly onTrouble: (error: Error | undefined) => void
 }
 
@@ -25,19 +25,19 @@ interface Bucket {
   sequence: number
   /** Its table must be loaded before anything else. */
   mustLoad: boolean
-  /** The board may have lost decisions, so that what it has not is not for that reason cold. */
+  /** The board may have lost decisions: a key missing there is not necessarily cold. */
   mayHaveLost: boolean
 }
 
-/** A script that takes more at once would hold up everybody else. */
+/** A script that takes more at once would delay everyone else. */
 const maxPostsPerCall = 200
 /** How many times outboxes are read in a tick. */
 const pollsPerTick = 2
 
 /**
- * One hub's traffic with the board: in each turn it tells that it lives, posts what its decider has to tell, and reads what
- * was decided. Turns never overlap, so decisions are carried out in the order of their outbox. A bucket that fails is loaded
- * whole before it is used again.
+ * One hub's traffic with the board: in each turn it reports that it is alive, posts what its decider has to share, and
+ * reads the decisions. Turns never overlap, so decisions are carried out in the order of their outbox. A bucket that
+ * fails is loaded whole before it is used again.
  */
 export class BoardExchange {
   readonly #options: BoardExchangeOptions
@@ -71,14 +71,14 @@ export class BoardExchange {
     this.#timer = runtime.timers.setInterval(() => this.#wake(), tickMs / pollsPerTick)
   }
 
-  /** A turn as soon as one is possible. */
+  /** Requests a turn as soon as possible. */
   urge(): void {
     if (this.#isUrged) return
     this.#isUrged = true
     this.#options.runtime.timers.setImmediate(() => this.#wake())
   }
 
-  /** Resolves once no turn is under way and none is urged. */
+  /** Resolves once no turn is in progress or requested. */
   async settled(): Promise<void> {
     while (this.#turn !== undefined || (this.#isUrged && !this.#isClosed)) {
       this.#wake()
@@ -119,7 +119,7 @@ export class BoardExchange {
       this.#syncedAt = now
       await this.#sync().catch((error: unknown) => {
         failures.push(error)
-        // At once: the buckets of a store that is frozen take another timeout to fail.
+        // At once: the buckets of a frozen store would take another timeout to fail.
         onTrouble(error as Error)
       })
     }
@@ -138,7 +138,7 @@ export class BoardExchange {
         }),
       ),
     )
-    // The turn that succeeds again begins with what is common: the store may be another one.
+    // The next successful turn starts with the common part: the store may be a different one.
     if (failures.length > 0) this.#syncedAt = Number.NEGATIVE_INFINITY
     onDecided()
     onTrouble(failures[0] as Error | undefined)
@@ -156,10 +156,10 @@ export class BoardExchange {
     const sentAt = clock.now()
     const sync = await board.sync(settings.hubId, totals(sentAt))
     const roundTripMs = clock.now() - sentAt
-    // Its clock was set back: the timers of hot keys are far away.
+    // Its clock was set back: the timers of hot keys are far in the future.
     if (sync.boardTime < this.#boardTime) decider.recheck()
     this.#boardTime = sync.boardTime
-    // The fastest answer gives the best estimate of the time there; a slow one only counts if there is no better.
+    // The fastest answer gives the best estimate of the store's clock; a slow one only counts if there is none better.
     if (roundTripMs <= this.#bestRoundTripMs * 1.5) {
       this.#bestRoundTripMs = Math.min(this.#bestRoundTripMs, roundTripMs)
       decider.setClockOffset(sentAt + roundTripMs / 2 - sync.boardTime)
@@ -180,7 +180,7 @@ export class BoardExchange {
       const news = await board.poll(index, bucket.last)
       decider.due(news.due)
       if (!this.#carryOut(bucket, news)) bucket.mustLoad = true
-      // Read to the end: there may be more than one answer holds.
+      // Read to the end: one answer may not hold everything.
       if (bucket.mustLoad || news.decisions.length === 0) return
     }
   }
@@ -215,7 +215,7 @@ export class BoardExchange {
     }
   }
 
-  /** False where a decision is missing, or is about a rule that is not known here yet. */
+  /** False if a decision is missing, or its rule is not known here yet. */
   #carryOut(bucket: Bucket, { decisions, sequences, last }: BoardNews): boolean {
     const { decider } = this.#options
     for (const [index, decision] of decisions.entries()) {

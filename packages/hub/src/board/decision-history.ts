@@ -19,7 +19,7 @@ export class DecisionHistory {
     this.#levelNow = levelNow
   }
 
-  /** A key became hot, or what is done with it changed; `at` is when, by this hub's clock. */
+  /** A key became hot, or its handling changed, `at` this time by this hub's clock. */
   hot({ kind, isClaim, state, text }: BoardDecision, track: HeatTrack, at: number): void {
     const rule = track.rule!
     const { reason, strategy } = (track.state as { entry: TableEntry }).entry
@@ -43,7 +43,7 @@ export class DecisionHistory {
     }
   }
 
-  /** A key is hot no longer; without a track where it was not known here. */
+  /** A key is no longer hot; without a track if it was not known here. */
   end(
     { id, kind, heat, share, state, at: decidedAt, text }: BoardDecision,
     track: HeatTrack | undefined,

@@ -18,7 +18,7 @@ export interface PostOptions {
   readonly random: () => number
 }
 
-/** A track's windows and its rule, as the board takes them. */
+/** A track's windows and its rule, as the board expects them. */
 export function makePost(id: string, track: HeatTrack, rule: Rule, options: PostOptions, now: number): HeatPost {
   const { sliceMs, headAgeMs, accesses, writes, bytes } = track.slices(now)
   const { redisClusterId, key, services } = track
@@ -51,7 +51,7 @@ export function makePost(id: string, track: HeatTrack, rule: Rule, options: Post
   }
 }
 
-/** True where this hub has so much of the key that the others must know: T/(2·hubs), see `HeatBoard`. */
+/** True if this hub counts so much of the key that the others must know: T/(2·hubs), see `HeatBoard`. */
 export function isWorthPosting(
   track: HeatTrack,
   rule: Rule,
@@ -69,7 +69,7 @@ export function isWorthPosting(
   })
 }
 
-/** Counts with two decimals, which is all that windows know, and without the empty slices at the old end. */
+/** Counts with two decimals, the precision of windows, without the empty slices at the old end. */
 function withoutZeros(counts: readonly number[]): number[] {
   const end = counts.findLastIndex((count) => count > 0)
   return counts.slice(0, end + 1).map((count) => Math.round(count * 100) / 100)

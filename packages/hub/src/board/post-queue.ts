@@ -5,7 +5,7 @@ import type { HeatPost } from './heat-board.ts'
 import { isWorthPosting, makePost, type PostOptions } from './make-post.ts'
 import { trackId } from './track-id.ts'
 
-/** What to tell the board about a track besides its window. */
+/** What to post about a track besides its window. */
 export type PostExtras = Pick<HeatPost, 'isDue' | 'claimHeat' | 'adopt' | 'warm' | 'rechoose'>
 
 /** A track that is posted to the board. */
@@ -13,13 +13,13 @@ export interface Watched {
   readonly id: string
   readonly bucket: number
   readonly rule: Rule
-  /** Its heat grew since it was last posted. */
+  /** Its heat has grown since it was last posted. */
   isDirty: boolean
   isUrged: boolean
   extras: PostExtras
 }
 
-/** A post on its way; without a track where only the board knows the key. */
+/** A post in flight; without a track if only the board knows the key. */
 export interface PendingPost {
   readonly track?: HeatTrack
   readonly post: HeatPost
@@ -31,8 +31,8 @@ export interface PostQueueOptions extends PostOptions {
 }
 
 /**
- * Keys posted at one time; beyond it new ones wait until others are cold again. As many places are kept for keys that have
- * their part of the threshold here, T/hubs: keys at half of it must not take the place of a hot one.
+ * Keys posted at a time; beyond that new ones wait until others are cold again. As many places are reserved for keys
+ * with their full share of the threshold here, T/hubs: keys at half of it must not displace a hot one.
  */
 const maxWatched = 20_000
 const noPost: Omit<HeatPost, 'id' | 'drop'> = {
@@ -47,11 +47,11 @@ const noPost: Omit<HeatPost, 'id' | 'drop'> = {
   settleMs: 0,
 }
 
-/** What this hub has to tell the board: the windows of the keys that matter, and the keys that no rule is for any more. */
+/** What this hub posts to the board: the windows of keys that matter, and keys to which no rule applies any more. */
 export class PostQueue {
   readonly #options: PostQueueOptions
   readonly #watched = new Map<HeatTrack, Watched>()
-  /** Ids that no rule here is for any more, and why. */
+  /** Ids to which no rule here applies any more, and why. */
   readonly #drops = new Map<string, string>()
   #hubCount = 1
 
@@ -67,18 +67,18 @@ export class PostQueue {
     return this.#watched.get(track)
   }
 
-  /** True where this hub has so much of the key that the others must know. */
+  /** True if this hub counts so much of the key that the others must know. */
   isWorth(track: HeatTrack, rule: Rule, now: number): boolean {
     return isWorthPosting(track, rule, this.#hubCount, this.#options, now)
   }
 
-  /** Posts the track from now on; undefined if there is no room. A `must` gets room before others. */
+  /** Posts the track from now on; undefined if there is no room. A `must` takes precedence. */
   watch(track: HeatTrack, rule: Rule, now: number, must: 'hot' | 'asked' | 'no' = 'no'): Watched | undefined {
     const known = this.#watched.get(track)
     if (known?.rule === rule) return known
     if (known === undefined && must !== 'hot' && !this.#hasRoom(track, rule, must === 'asked', now)) return undefined
     const id = trackId(track, rule)
-    // The same key by the same rule, which was reloaded: what was still to be posted stays.
+    // The same key under the same rule, reloaded: what was still to be posted stays.
     const extras = known?.id === id ? known.extras : {}
     const fresh = { id, bucket: this.#options.bucketOf(id), rule, isDirty: true, isUrged: false, extras }
     this.#watched.set(track, fresh)
@@ -113,7 +113,7 @@ export class PostQueue {
     return posts
   }
 
-  /** Posts that did not arrive: what does not come again by itself is posted again. */
+  /** Posts that did not arrive: what would not recur by itself is posted again. */
   putBack(posts: readonly PendingPost[]): void {
     for (const { track, post } of posts) {
       const watched = track && this.#watched.get(track)

@@ -30,14 +30,16 @@ const pollScript = script('poll')
 const loadTableScript = script('load')
 const syncScript = script('sync')
 
-/** Enough to lie on all nodes of a usual cluster; each is asked 20 times a second by each hub. All hubs must agree. */
+/**
+ * Enough to cover all nodes of a usual cluster; each hub queries each of them 20 times per second. All hubs must agree.
+ */
 const defaultBucketCount = 12
 const defaultMaxOutbox = 10_000
 const maxDecisions = 500
 const maxTimers = 200
-/** A timer whose hub does nothing is another's after this. */
+/** A timer whose hub does nothing passes to another hub after this. */
 const timerLeaseMs = 1000
-/** A hub that was silent for this long is gone. */
+/** A hub that has been silent for this long counts as gone. */
 const hubTimeoutMs = 3000
 
 type SyncAnswer = [time: number, epoch: string, version: number, isOff: number, head: string, ...hubs: string[]]
@@ -46,11 +48,11 @@ export interface RedisHeatBoardOptions {
   readonly prefix: string
   readonly stateKey: string
   readonly hubsKey: string
-  /** For replays of tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
+  /** Only for replays in tests: the time passed to scripts. Production always uses Redis' own. @internal */
   readonly testClock?: Clock
-  /** For simulations only, which pay for each bucket that is asked. @internal @default 12 */
+  /** Only for simulations, where each queried bucket costs time. @internal @default 12 */
   readonly bucketCount?: number
-  /** Decisions that an outbox keeps, about; a hub that missed more loads the table. @internal @default 10,000 */
+  /** Roughly how many decisions an outbox keeps; a hub that missed more loads the table. @internal @default 10,000 */
   readonly maxOutbox?: number
 }
 
@@ -64,7 +66,7 @@ interface BucketKeys {
 
 type Six = [number, number, number, number, number, number]
 
-/** As the scripts write it: `until` is a word of Lua. */
+/** The scripts' spelling: `until` is a keyword in Lua. */
 type RawState = Omit<BoardState, 'until' | 'services'> & { until_: number; services: unknown }
 
 /** The board on Redis: all keys of a bucket have one hash tag, so that one script may touch them, on a cluster too. */
@@ -160,6 +162,6 @@ function toDecision(text: string): BoardDecision {
 }
 
 function toState({ until_, services, ...rest }: RawState): BoardState {
-  // Lua does not tell an empty list from an empty object.
+  // Lua cannot distinguish an empty list from an empty object.
   return { ...rest, until: until_, services: Array.isArray(services) ? (services as string[]) : [] }
 }

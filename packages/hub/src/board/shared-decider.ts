@@ -19,9 +19,9 @@ export interface SharedDeciderOptions extends DeciderOptions {
   readonly effects: KeyEffects
   /** True for a rule of a later version. */
   readonly isUnknownRule: (ruleId: string) => boolean
-  /** The track of a key by the rule that is in force here; undefined where that rule does not apply. */
+  /** The track of a key under the rule in force here; undefined if that rule does not apply. */
   readonly findTrack: (name: TrackName) => HeatTrack | undefined
-  /** A key is hot: its hosts and its last minute are of interest. */
+  /** A key is hot: its hosts and last minute should be kept. */
   readonly onHot: (track: HeatTrack) => void
   /** A hub found that a strategy does not help a key. */
   readonly onGivenUp: (track: HeatTrack, name: StrategyName, at: number) => void
@@ -29,11 +29,11 @@ export interface SharedDeciderOptions extends DeciderOptions {
   readonly urge: () => void
 }
 
-/** What others have of a key counts for so long after they were last heard. */
+/** How long the other hubs' counts of a key remain valid after they were last received. */
 const othersMs = 1500
 
 /**
- * Decides together with other hubs: has what matters posted to the board, and carries out what the board decided.
+ * Decides together with other hubs: posts what matters to the board, and carries out the board's decisions.
  *
  * Nothing becomes hot or cold here on its own, with one exception: while a bucket of the board is unreachable, its hot
  * keys stay hot, and a key that crosses its threshold on this hub alone becomes hot here. When the board recovers, both
@@ -65,7 +65,7 @@ export class SharedDecider implements HeatDecider {
   }
 
   setRules(): void {
-    // A track that is watched under another rule is watched under the new one when it is next touched.
+    // A track watched under another rule moves to the new one when it is next touched.
   }
 
   setOtherHubs(others: readonly string[]): void {
@@ -73,7 +73,7 @@ export class SharedDecider implements HeatDecider {
     this.#queue.setHubCount(this.#hubs.length)
   }
 
-  /** What to add to a time of the board to have one of this hub. */
+  /** Offset from the board's clock to this hub's. */
   setClockOffset(offsetMs: number): void {
     this.#clockOffsetMs = offsetMs
   }
@@ -142,7 +142,7 @@ export class SharedDecider implements HeatDecider {
     const { rule, state } = track
     if (rule === undefined || state === undefined || state.phase === 'warming') return
     const id = trackId(track, rule)
-    // By a key's load one hub chooses: two that weigh different parts of it would take turns for ever.
+    // Only one hub chooses by a key's load: two that weigh different parts of it would overrule each other forever.
     if (this.#isAway(id) || (why === undefined && !this.#chooses(id, track, now))) return
     const before = state.entry.strategy
     const next = this.#choose(track, rule, rule.levels[state.level]!)
@@ -154,7 +154,7 @@ export class SharedDecider implements HeatDecider {
     this.#options.urge()
   }
 
-  /** Shows who cools, and keeps hot what the board cannot be asked about. */
+  /** Shows which keys are cooling, and keeps keys hot while their bucket is unreachable. */
   tick(now: number): void {
     const { entryTtlMs, sink } = this.#options
     for (const [id, track] of this.#active) {
@@ -200,7 +200,7 @@ export class SharedDecider implements HeatDecider {
     }
   }
 
-  /** Looks at every hot key as if its timer had come. */
+  /** Evaluates every hot key as if its timer had fired. */
   recheck(): void {
     this.due([...this.#active.keys()])
   }
@@ -210,12 +210,12 @@ export class SharedDecider implements HeatDecider {
     return this.#queue.take((id) => this.#active.has(id), now)
   }
 
-  /** Posts that did not arrive: their windows are posted again, and what hangs on time comes again by itself. */
+  /** Posts that did not arrive: their windows are posted again; what depends on time recurs by itself. */
   notPosted(posts: readonly PendingPost[]): void {
     this.#queue.putBack(posts)
   }
 
-  /** What the board has of the posted keys in all. */
+  /** The board's totals for the posted keys. */
   posted(posts: readonly PendingPost[], { heats }: PostAnswer, now: number): void {
     for (const [index, { track }] of posts.entries()) {
       const heat = heats[index]
@@ -231,7 +231,7 @@ export class SharedDecider implements HeatDecider {
     }
   }
 
-  /** Carries a decision out; false where the key's rule is not in force here. */
+  /** Carries out a decision; false if the key's rule is not in force here. */
   apply(decision: BoardDecision): boolean {
     const { id, kind, state } = decision
     const at = decision.at + this.#clockOffsetMs
@@ -248,7 +248,7 @@ export class SharedDecider implements HeatDecider {
     return true
   }
 
-  /** Loads the whole table of a bucket; keys that are hot only here are posted to the board, or released. */
+  /** Loads the whole table of a bucket; keys that are only hot here are posted to the board, or released. */
   reconcile(bucket: number, { states }: BoardTable, isTrusted: boolean): void {
     for (const [id, state] of states) {
       if (this.#setHot(id, state) === undefined && !this.#isLeftAlone(id))
@@ -286,12 +286,12 @@ export class SharedDecider implements HeatDecider {
     return this.#away.has(this.#options.board.bucketOf(id))
   }
 
-  /** True where a hub of a later version made the key hot by a rule that this one does not know: it is that hub's. */
+  /** True if a hub of a later version made the key hot under a rule unknown here: that hub is in charge of it. */
   #isLeftAlone(id: string): boolean {
     return this.#options.isUnknownRule(parseTrackId(id).ruleId)
   }
 
-  /** True on the one hub that weighs the key's load, and only where enough of it comes by to weigh. */
+  /** True on the one hub that weighs the key's load, provided that it sees enough of it. */
   #chooses(id: string, track: HeatTrack, now: number): boolean {
     const { board, boardId } = this.#options
     const count = this.#hubs.length
@@ -364,7 +364,7 @@ export class SharedDecider implements HeatDecider {
     for (const [name, at] of Object.entries(state.givenUp ?? {}))
       this.#options.onGivenUp(track, name as StrategyName, here(at))
     this.#active.set(id, track)
-    // Services that only this hub has seen to touch the key: the board learns of them with the next post.
+    // Services that only this hub has seen touching the key: the next post tells the board.
     if ([...track.services].some((service) => !state.services.includes(service))) {
       const watched = this.#watch(id, track, rule)
       if (watched !== undefined) watched.isDirty = true

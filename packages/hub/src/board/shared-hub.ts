@@ -22,7 +22,7 @@ import { measuringOf, type TrackName } from './track-id.ts'
 
 export interface SharedHubOptions {
   readonly settings: ResolvedCoreOptions
-  /** Names the store; another one where it lost everything, empty where it has not answered yet. */
+  /** Names the store; changes if it lost everything, empty until it has answered. */
   readonly epoch: string
   readonly board: HeatBoard
   readonly deciding: DeciderOptions
@@ -40,7 +40,7 @@ export interface SharedHubOptions {
   readonly ownFigures: () => OwnFigures
 }
 
-/** How often a hot key that nobody touches any more is looked at. */
+/** How often a hot key that nobody touches any more is evaluated. */
 const recheckMs = 500
 /** How long the alarm shows that the store lost its data and was rewritten. */
 const resetShownMs = 60_000
@@ -52,7 +52,7 @@ export class SharedHub {
   readonly decider: SharedDecider
   readonly #options: SharedHubOptions
   readonly #exchange: BoardExchange
-  /** Resolves once the rules and the switch of the store are known here. */
+  /** Resolves once the store's rules and switch are known here. */
   readonly heard: Promise<void>
   readonly #setHeard: () => void
   #storeEpoch: string
@@ -72,7 +72,7 @@ export class SharedHub {
     const { board, deciding, delivery, totals, loads, fleet, review, settings } = options
     const { hubId, runtime, tickMs, entryTtlMs, restartGraceMs: graceMs } = settings
     const { hosts, effects } = fleet
-    // Never twice the same: a hub that comes back must not write its empty windows over those of its former self.
+    // Never the same twice: a restarted hub must not overwrite its former windows with empty ones.
     const boardId = `${hubId}.${runtime.newId().slice(0, 8)}`
     this.decider = new SharedDecider({
       ...deciding,
@@ -103,12 +103,12 @@ export class SharedHub {
     return this.#hubCount
   }
 
-  /** The others, by name, with what they counted last. */
+  /** The others, by name, with their latest totals. */
   get otherHubs(): BoardSync['otherHubs'] {
     return this.#otherHubs
   }
 
-  /** False where the store has not answered since this hub began: it knows neither rules nor switch. */
+  /** False until the store has answered for the first time: this hub then knows neither rules nor switch. */
   get isHeard(): boolean {
     return this.#storeEpoch !== ''
   }
@@ -127,7 +127,7 @@ export class SharedHub {
     this.#exchange.start()
   }
 
-  /** Resolves once what is under way to the board and from it has arrived. */
+  /** Resolves once everything in flight to and from the board has arrived. */
   settled(): Promise<void> {
     return this.#exchange.settled()
   }
@@ -148,11 +148,14 @@ export class SharedHub {
     const isOther = this.isHeard && epoch !== this.#storeEpoch
     if (!this.isHeard || isOther || newestChange !== headOf(book.line) || rulesVersion !== book.list().version)
       await this.#follow(isOther)
-    // A switch that was thrown here and is not in the store yet holds.
+    // A switch thrown here that is not in the store yet takes precedence.
     else if (isOff !== delivery.isOff && !journal.isSwitchPending) delivery.setOff(isOff)
   }
 
-  /** The store's rules are not ours: either others went on, or the store went back (see `change-line.ts` for the law). */
+  /**
+   * The store's rules differ from ours: either others changed them, or the store was rolled back (see
+   * `change-line.ts`).
+   */
   async #follow(isOther: boolean): Promise<void> {
     const { journal, book, delivery, settings } = this.#options
     const state = await journal.store.load()
@@ -172,7 +175,7 @@ export class SharedHub {
     this.#setHeard()
   }
 
-  /** Ours is the newer line: it is written over the store's, and continues both. False where another hub was first. */
+  /** Our line is newer: it overwrites the store's and continues both. False if another hub was faster. */
   #writeBack(state: HubState): Promise<boolean> {
     const { journal, book, delivery, settings } = this.#options
     const { runtime } = settings
@@ -184,7 +187,7 @@ export class SharedHub {
     return journal.store.restore!({ rules, rulesVersion, isOff, line, instead })
   }
 
-  /** Two diverging histories: the losing rules are kept in the audit, and users are notified. */
+  /** Diverging histories: the losing rules are kept in the audit, and users are notified. */
   async #setAside(state: HubState, isOurs: boolean): Promise<void> {
     const { journal, book, delivery, alarms, settings } = this.#options
     const own = { rules: book.list().rules, isOff: delivery.isOff }

@@ -1,11 +1,11 @@
 import type { Rule } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
 
-/** What a track is called on the board. */
+/** A track's name on the board. */
 export interface TrackName {
   readonly redisClusterId: string
   readonly ruleId: string
-  /** What must be the same for counts to be added up: a rule that measures otherwise is another track. */
+  /** What must match for counts to be added up: a rule that measures differently is a different track. */
   readonly measuring: string
   readonly key: string
 }

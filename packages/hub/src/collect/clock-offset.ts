@@ -1,18 +1,18 @@
 /**
- * Learns how far a sensor's clock is from the hub's, and tells a report's true age.
+ * Learns the offset of a sensor's clock from the hub's, and so a report's true age.
  *
- * Each message gives a sample: arrival by the hub's clock minus `sendTs` by the sensor's, which is the clocks' offset plus
- * the time on the way. The way is never negative, so the smallest of the recent samples is the best guess of the offset,
- * and a sample's excess over it is the message's own time on the way.
+ * Each message gives a sample: arrival by the hub's clock minus `sendTs` by the sensor's, which is the clocks' offset
+ * plus the transit time. Transit time is never negative, so the smallest recent sample is the best estimate of the
+ * offset, and a sample's excess over it is that message's transit time.
  *
- * Clocks step. Forward (by d): samples become smaller by d, and the new minimum is right at once; only an interval that
- * the step fell into looks d too long, and is cut by it. Backward: samples become larger, and every report would look d
- * old until the window forgot the old minimum; but then `sendTs` runs backwards from one report to the next, which on one
- * connection only a stepping clock does, and the window starts over.
+ * Clocks step. Forward (by d): samples become smaller by d, and the new minimum is right at once; only the interval
+ * that contains the step looks d too long, and is shortened by it. Backward: samples become larger, and every report
+ * would look d old until the window forgot the old minimum. But `sendTs` then runs backwards between two reports, which
+ * on one connection only a stepping clock causes, and the window starts over.
  */
 const windowMs = 30_000
 const maxSamples = 64
-/** Reports of one sensor over HTTP may pass each other on the way by this much. */
+/** Reports of one sensor over HTTP may overtake each other by this much. */
 const reorderMs = 250
 
 interface Sample {
@@ -30,7 +30,7 @@ export class ClockOffset {
     return this.#samples[0]?.offsetMs ?? 0
   }
 
-  /** Takes a message's times; gives how long ago its interval ended. */
+  /** Takes a message's times; returns how long ago its interval ended. */
   ageMs(collectTs: number, sendTs: number, arrival: number): number {
     const before = this.#samples[0]?.offsetMs
     const sample = arrival - sendTs

@@ -34,13 +34,13 @@ export interface CollectorOptions extends IngestGovernorOptions {
   readonly maxReportBytes: number
   readonly maxReportAgeMs: number
   readonly redactKey?: KeyRedaction | undefined
-  /** A process of this service sent keys that were to be redacted. */
+  /** A process of this service sent keys that had to be redacted. */
   readonly onRealNames?: (serviceId: string) => void
 }
 
 /**
- * Counts of an interval are dated to its middle: dated to its end, a steady key would have an interval too many in every
- * window. Bounded, since a report does not tell how long its interval was.
+ * Counts are dated to the middle of their interval: dated to its end, a steady key would have one interval too many in
+ * every window. Bounded, because a report does not state the length of its interval.
  */
 const maxHalfIntervalMs = 50
 
@@ -59,11 +59,12 @@ interface ReportWay {
 export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload' | 'scope' | 'bounds' | 'barred'
 
 /**
- * Takes reports in: refuses what is broken, too large or too old, by cause; dates the rest by the sensor's learnt clock
- * offset; and hands it to the intake, which adds each entry to its key's window and has a crossing decided and sent.
+ * Receives reports: refuses what is broken, too large or too old, by cause; dates the rest by the sensor's learned
+ * clock offset; and passes it to the intake, which adds each entry to its key's window and has crossings decided and
+ * sent.
  */
 export class Collector {
-  /** Sets the sensors' pace from what comes in. */
+  /** Sets the sensors' pace from the incoming load. */
   readonly governor: IngestGovernor
   readonly #options: CollectorOptions
   readonly #refused = new Map<IngestCause, number>()
@@ -154,7 +155,7 @@ export class Collector {
 
   #collect(bytes: Uint8Array, start: number, { sequence, grant, sender, intervalMs = 0, by }: ReportWay): void {
     const { intake } = this.#options
-    // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
+    // Accepted or refused as a whole: nothing is counted before all of it has been parsed.
     const sections = BinaryReportCursor.survey(bytes, start)
     const head = new BinaryReportCursor(bytes, start)
     checkScope(head, sections, grant, sender)
@@ -183,11 +184,11 @@ export class Collector {
     const limit = maxReportBytes.toLocaleString('en-US')
     throw new ReportRefusedError(
       'too-large',
-      `report refused: it has ${length.toLocaleString('en-US')} bytes, the hub takes ${limit} (maxReportBytes)`,
+      `report refused: it has ${length.toLocaleString('en-US')} bytes; the hub accepts ${limit} (maxReportBytes)`,
     )
   }
 
-  /** Finds the report's process and its end; undefined where the report came before. */
+  /** Finds the report's process and its end; undefined if the report is a duplicate. */
   #admit(
     head: { collectTs: number; sendTs: number; serviceId: string; hostId: string; instanceId: string },
     sections: readonly SectionSurvey[],
@@ -207,12 +208,12 @@ export class Collector {
     if (ageMs > maxReportAgeMs) {
       throw new ReportRefusedError(
         'expired',
-        `report refused: it is ${Math.round(ageMs)} ms old, the hub takes ${maxReportAgeMs} ms (maxReportAgeMs)`,
+        `report refused: it is ${Math.round(ageMs)} ms old; the hub accepts ${maxReportAgeMs} ms (maxReportAgeMs)`,
       )
     }
     this.#options.tokenProcesses.check(grant, idOf(instance), now)
     this.#checkBounds(grant, instance, sections, byteCount, now)
-    // Only now: whoever invents processes whose reports are refused must not fill the register.
+    // Only now, so that refused reports of invented processes do not fill the register.
     if (!hosts.add(instance)) {
       this.countRefusal('hosts-full')
       return undefined
@@ -245,18 +246,18 @@ export class Collector {
     const { totals, traffic } = this.#options
     totals.addReport(redisClusterId, instance.serviceId, at, totalCount)
     instance.accesses.add(at, totalCount)
-    // A shield's status tells who answered; a sensor without one counts what went to Redis.
+    // A shield's status says who answered; a sensor without one counts what went to Redis.
     if (instance.lastStatusAt !== undefined) return
     traffic.add(at, at, { redis: totalCount - writes, local: 0, copies: 0, limited: 0, writes })
   }
 }
 
-/** As in a hello. */
+/** Bounded as in a hello. */
 const maxNameLength = 256
 
 type ReportHead = Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>
 
-/** Who sent a report is known by its connection or its token; what the report itself says of it must agree. */
+/** The sender of a report is known by its connection or token; the report itself must agree. */
 function checkScope(
   { serviceId, hostId, instanceId }: ReportHead,
   sections: readonly SectionSurvey[],

@@ -9,27 +9,27 @@ export interface SensorPace {
 }
 
 export interface IngestGovernorOptions {
-  /** How often sensors report while the hub can take it. */
+  /** How often sensors report while the hub can keep up. */
   readonly reportIntervalMs: number
-  /** The slowest that it asks for. */
+  /** The longest interval that it asks for. */
   readonly maxReportIntervalMs: number
   readonly maxReportsPerSecond: number
   readonly maxEntriesPerSecond: number
 }
 
 const maxFloor = 65_536
-/** Busy for more than this part of the time: slower. Less than the other: faster again. */
+/** Busy for more than this fraction of the time: slower. Below the other: faster again. */
 const busyLoad = 0.75
 const easyLoad = 0.5
 
 /**
- * Sets the sensors' interval and sampling floor from what the hub can take.
+ * Sets the sensors' interval and sampling floor by what the hub can handle.
  *
- * The interval follows from their number (reports a second = sensors ÷ interval), and is stretched while this process is
- * busy most of the time, whatever keeps it busy; it shrinks back slowly, so that it does not swing. The floor f follows the
- * entries that come (`nextSamplingFactor`), at once where they are too many and by a quarter a second at most where they
- * are few. It is bounded by the lowest threshold T that any rule has: f ≤ 1 + T/96 keeps a key at 1.5 T from being missed.
- * It is no whole number: at T = 131, 2 instead of 2.36 would be a fifth more rows.
+ * The interval follows from their number (reports per second = sensors ÷ interval), and is stretched while this process
+ * is busy most of the time, whatever the reason; it shrinks back slowly, so that it does not oscillate. The floor f
+ * follows the incoming entries (`nextSamplingFactor`): it rises at once if there are too many, and falls by at most a
+ * quarter per second if there are few. It is bounded by the lowest threshold T of any rule: f ≤ 1 + T/96 keeps a key at
+ * 1.5 T from being missed. It is not a whole number: at T = 131, 2 instead of 2.36 would be a fifth more rows.
  */
 export class IngestGovernor {
   readonly #options: IngestGovernorOptions
@@ -62,7 +62,7 @@ export class IngestGovernor {
     return { reportsPerSecond: this.#reports.sum(now) / 2, entriesPerSecond: this.#entries.sum(now) / 2 }
   }
 
-  /** Once a second; `load` is the part of it for which this process was busy. */
+  /** Called once a second; `load` is the fraction of it for which this process was busy. */
   adjust(sensors: number, load: number, now: number): SensorPace {
     const { reportIntervalMs, maxReportIntervalMs, maxReportsPerSecond, maxEntriesPerSecond } = this.#options
     const needed = Math.ceil((sensors * 1000) / maxReportsPerSecond)

@@ -19,21 +19,21 @@ const requestTimeoutMs = 3000
 const leaveMs = 1000
 const sessionTimeoutMs = 10_000
 const partitions = 12
-/** How far the clocks of sensors may be behind ours where only they stamp messages. */
+/** How far sensors' clocks may be behind ours if only they stamp messages. */
 const clockToleranceMs = 60_000
 
 /**
- * Takes reports from a Kafka topic. All hubs are one consumer group, and reports are keyed by instance, so that a hub has
- * all reports of an instance for as long as it has their partition, and knows one that came twice by its sequence.
+ * Reads reports from a Kafka topic. All hubs are one consumer group, and reports are keyed by instance, so a hub gets
+ * all reports of an instance while it owns their partition, and recognises duplicates by their sequence.
  *
- * **Offsets are committed before a batch is counted**, the other way round than usual: what a hub has counted is never
- * given to another one when it dies, so that no access counts twice. The price is what a hub that is killed had committed
- * and not yet put on the board of the hubs, at most a tick: the same that it loses of any other report. A hub that was cut
- * off and has lost its partitions cannot commit, and does not count.
+ * **Offsets are committed before a batch is counted**, contrary to the usual order: what a hub has counted is never
+ * delivered to another hub when it dies, so no access counts twice. The price: a killed hub loses what it had committed
+ * but not yet posted to the shared board, at most a tick, as with any other report. A hub that was cut off and lost its
+ * partitions cannot commit, and does not count.
  *
- * Age: where the topic stamps messages itself (`message.timestamp.type=LogAppendTime`), reports that waited longer than
- * `maxReportAgeMs` are refused, by the broker's clock as the hub learns it from a message of its own. Elsewhere the stamp
- * is the sender's, whose clock may be wrong by up to a minute before that costs a report.
+ * Age: if the topic stamps messages itself (`message.timestamp.type=LogAppendTime`), reports that waited longer than
+ * `maxReportAgeMs` are refused, by the broker's clock, which the hub learns from a message of its own. Otherwise the
+ * stamp is the sender's, whose clock may be off by up to a minute before reports are lost.
  */
 export class KafkaIngest {
   readonly kind = 'kafka'
@@ -84,7 +84,7 @@ export class KafkaIngest {
         sessionTimeout: sessionTimeoutMs,
         heartbeatInterval: 1000,
         maxWaitTimeInMs: 100,
-        // We start over ourselves: a consumer that kafkajs restarts would be a second one, which nobody ends.
+        // We restart it ourselves: a consumer restarted by kafkajs would be a second one that nobody ends.
         retry: { retries: 0, restartOnFailure: async () => false },
       })
       this.#consumer = consumer
@@ -93,9 +93,9 @@ export class KafkaIngest {
         consumer.on(consumer.events.CRASH, ({ payload }) => resolve(payload.error))
       })
       await consumer.connect()
-      // What is connected after `close` has passed would join the group, and take reports that nobody counts.
+      // A consumer connected after `close` would join the group and take reports that nobody counts.
       if (this.#isClosed) return
-      // A new group begins with what there is: what is too old is refused by its age.
+      // A new group starts with what is there; old reports are refused by their age.
       await consumer.subscribe({ topic: this.#address.topic, fromBeginning: true })
       if (this.#isClosed) return
       const joined = new Promise<void>((resolve) => consumer.on(consumer.events.GROUP_JOIN, () => resolve()))
@@ -124,7 +124,7 @@ export class KafkaIngest {
     })
   }
 
-  /** Makes the topic where it is missing and we may, and learns the broker's clock. */
+  /** Creates the topic if it is missing and we may, and learns the broker's clock. */
   async #prepareTopic(kafka: Kafka): Promise<void> {
     const { topic } = this.#address
     const admin = kafka.admin()
@@ -135,12 +135,12 @@ export class KafkaIngest {
         { name: 'message.timestamp.type', value: 'LogAppendTime' },
         { name: 'retention.ms', value: '600000' },
       ]
-      // Who runs the brokers may have made it otherwise, or not let us.
+      // The brokers' operator may have created it differently, or may not allow us to.
       await admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }] }).catch(() => {})
       await producer.connect()
       const { clock, wallClock } = this.#options.runtime
       const askedAt = clock.now()
-      // A message without a value is no report; hubs pass over it.
+      // A message without a value is not a report; hubs skip it.
       const [answer] = await producer.send({ topic, acks: -1, messages: [{ key: 'clock', value: null }] })
       const stampedAt = Number(answer?.logAppendTime ?? -1)
       const ourClocks = clock.now() - wallClock.now()

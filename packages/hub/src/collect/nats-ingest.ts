@@ -27,19 +27,19 @@ interface NatsAddress {
 const retryMs = 1000
 const closeMs = 1000
 const nanosPerMs = 1e6
-/** What hubs have not taken by then is of no use to them. */
+/** Reports that no hub has taken by then are useless. */
 const maxAgeMs = 60_000
 const maxStreamBytes = 256 * 1024 * 1024
 /** Reports fetched ahead. */
 const maxFetched = 500
 
 /**
- * Takes reports from a NATS JetStream, at least once.
+ * Reads reports from a NATS JetStream, at least once.
  *
- * All hubs share one durable consumer, so each report goes to one of them, and is confirmed once it is counted. A report
- * whose confirmation was lost comes again after `ackWaitMs`. To the same hub: its sequence is known. To another one, because
- * the first died: `ackWaitMs` is longer than `maxReportAgeMs`, so that it is refused as expired, by the time at which the
- * stream took it in; its counts are on the board of the hubs already, or would be too late.
+ * All hubs share one durable consumer, so each report goes to one of them and is confirmed once it is counted. A report
+ * whose confirmation was lost is redelivered after `ackWaitMs`. The same hub recognises its sequence. Another hub (the
+ * first died) refuses it as expired by the time at which the stream received it, since `ackWaitMs` is longer than
+ * `maxReportAgeMs`; its counts are already on the shared board, or would be too late.
  */
 export class NatsIngest {
   readonly kind = 'nats'
@@ -73,7 +73,10 @@ export class NatsIngest {
     await this.#leave()
   }
 
-  /** Whoever comes first closes the connection: nothing that waits on one which another has closed is ever answered. */
+  /**
+   * Only the first caller closes the connection: a call that waits on a connection closed by another never gets an
+   * answer.
+   */
   async #leave(): Promise<void> {
     const connection = this.#connection
     this.#connection = undefined
@@ -82,7 +85,7 @@ export class NatsIngest {
     await this.#within(connection?.close())
   }
 
-  /** A frozen server is not waited for. */
+  /** Does not wait for a frozen server. */
   async #within(work: Promise<void> | undefined): Promise<void> {
     const { timers } = this.#options.runtime
     let timer: TimerHandle | undefined
@@ -113,7 +116,8 @@ export class NatsIngest {
     } catch (error) {
       this.#raise(error as Error)
     }
-    // Also once this is closed: a connection that came up meanwhile would hold the process, and take reports from others.
+    // Checked after closing too: a connection that came up meanwhile would keep the process alive and take reports from
+    // other hubs.
     await this.#leave()
     if (this.#isClosed) return
     this.#retry = runtime.timers.setTimeout(() => void this.#run(), retryMs)
@@ -202,6 +206,6 @@ function parseAddress(text: string): NatsAddress {
   const [user, pass] = [url.username, url.password].map(decodeURIComponent) as [string, string]
   const secret = pass === '' ? { token: user } : { user, pass }
   const servers = url.port === '' ? `${url.hostname}:4222` : url.host
-  // The client drops the scheme: without the option it would speak plainly to a server that does not ask for TLS.
+  // The client ignores the scheme: without the option it would use plain text with a server that does not require TLS.
   return { servers, ...(user !== '' && secret), ...(url.protocol === 'tls:' && { tls: {} }) }
 }

@@ -11,17 +11,17 @@ export interface WindowsOptions {
   readonly ingestThreads: number
   readonly maxTrackedKeys: number
   readonly totals: AccessTotals
-  /** The seed of the keys' hashes, against keys that were chosen to collide. */
+  /** The seed of the keys' hashes, so that nobody can choose keys that collide. */
   readonly hashSeed: number
 }
 
-/** The hub's windows, and the path of reports into them once there is a decider. */
+/** The hub's windows, and the path of reports into them once a decider exists. */
 export interface Windows {
   readonly engine: NearKeys
   openIntake(rooms: Omit<ThreadedIntakeRooms, 'counts'>, rules: RuleSet): ReportIntake
 }
 
-/** In this thread, or with threads that count. */
+/** Counted in this thread, or by ingest threads. */
 export function openWindows({
   ingestThreads: count,
   maxTrackedKeys: maxKeys,

@@ -1,13 +1,13 @@
 import { BinaryReportCursor, encodeBinaryReport, keyName, parseBinaryReport, type Report } from '@firebreak/core'
 import type { KeyRedaction } from '@firebreak/core/node'
 
-/** A report under the names that keys have outside; undefined where it has them already. */
+/** A report with keys under their outside names; undefined if it already has those. */
 export function redactReport(bytes: Uint8Array, start: number, redact: KeyRedaction): Uint8Array | undefined {
   if (!hasOtherNames(bytes, start, redact)) return undefined
   return encodeBinaryReport(redactParsed(parseBinaryReport(bytes.subarray(start)), redact))
 }
 
-/** Keys that get one name are one entry. */
+/** Keys with the same outside name become one entry. */
 function redactParsed(report: Report, redact: KeyRedaction): Report {
   const sections = report.sections.map(({ entries, ...section }) => {
     const byName = new Map<string, { key: string; count: number; writes: number; bytes: number }>()

@@ -10,7 +10,7 @@ import type { NearKey } from '../heat/near-key.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
 
-/** A report that was let in. */
+/** An accepted report. */
 export interface AdmittedReport {
   readonly instance: Instance
   readonly now: number
@@ -19,23 +19,23 @@ export interface AdmittedReport {
   readonly sections: readonly SectionSurvey[]
 }
 
-/** Brings reports into the windows and has them decided: in this thread, or with the help of others. */
+/** Adds reports to the windows and has them decided: in this thread, or with the help of others. */
 export interface ReportIntake {
-  /** The report begins at `start` and ends with the bytes, which are not kept. */
+  /** The report is `bytes` from `start` to the end; the bytes are not kept. */
   take(report: AdmittedReport, bytes: Uint8Array, start: number): void
   /**
-   * Runs `turn` when every report before it is in the windows, and before any after it; at once where none is under way.
-   * `now` is the time of this call, whenever the turn comes.
+   * Runs `turn` once every earlier report is in the windows and before any later one; at once if none is in progress.
+   * `now` is the time of this call, however late the turn runs.
    */
   inTurn(turn: (now: number) => void): Promise<void>
-  /** The same for a turn that changes nothing that other threads go by. */
+  /** The same for a turn that changes nothing that other threads depend on. */
   inPassing(turn: (now: number) => void): void
   setRules(rules: RuleSet): void
-  /** False while so much is under way that reports are refused. */
+  /** False while so much is in progress that reports are refused. */
   readonly hasRoom: boolean
-  /** Once a second: ends alarms whose cause is long gone. */
+  /** Called once a second: ends alarms whose cause is long gone. */
   watch(now: number): void
-  /** The busiest other thread's part of the time since the last call, 0 to 1. */
+  /** How busy the busiest other thread was since the last call, 0 to 1. */
   load(): number
   close(): Promise<void>
 }
@@ -49,7 +49,7 @@ export interface IntakeRooms {
   readonly clock: Clock
 }
 
-/** The last step of every entry whose key is near: its track, the decision, and what is shown of it. */
+/** The last step for every entry whose key is near: its track, the decision, and what is shown. */
 export class NearIntake {
   readonly #rooms: Pick<IntakeRooms, 'engine' | 'decider' | 'delivery'>
   rules: RuleSet
@@ -59,7 +59,7 @@ export class NearIntake {
     this.rules = rules
   }
 
-  /** False where the key does not matter after all. */
+  /** False if the key does not matter after all. */
   take(
     { instance, at, now }: AdmittedReport,
     redisClusterId: string,
@@ -82,14 +82,14 @@ export class NearIntake {
   }
 }
 
-/** Everything in this thread: a crossing is decided and sent before `take` returns. */
+/** Does everything in this thread: a crossing is decided and sent before `take` returns. */
 export class LocalIntake implements ReportIntake, CountListener<NearKey> {
   readonly hasRoom = true
   readonly wantsPast = false
   readonly #rooms: IntakeRooms
   readonly #counts: CountedClusters<NearKey>
   readonly #near: NearIntake
-  /** The section that is being taken. */
+  /** The current section. */
   #report: AdmittedReport | undefined
   #bytes: Uint8Array = new Uint8Array(0)
   #redisClusterId = ''

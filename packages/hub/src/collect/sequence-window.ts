@@ -1,11 +1,11 @@
-/** How many reports back one may come again. */
+/** How many reports back a duplicate is recognised. */
 const size = 1024
 
 /**
- * Recognises a report that comes twice (at-least-once transports, a sensor that sends again after a broken connection).
+ * Recognises duplicate reports (at-least-once transports, a sensor that resends after a lost connection).
  *
- * The same sequence number with the same `collectTs` is the same report; with another time it is a process that began to
- * count from the start.
+ * The same sequence number with the same `collectTs` is the same report; with another time it is a process that
+ * restarted its count.
  */
 export class SequenceWindow {
   readonly #seen = new Map<number, number>()
@@ -13,7 +13,7 @@ export class SequenceWindow {
   /** True the first time. */
   isNew(sequence: number, collectTs: number): boolean {
     if (this.#seen.get(sequence) === collectTs) return false
-    // Set again, so that the Map's order is the order of arrival and its first key the oldest.
+    // Reinserted, so that the Map is in order of arrival and its first key the oldest.
     this.#seen.delete(sequence)
     this.#seen.set(sequence, collectTs)
     if (this.#seen.size > size) this.#seen.delete(this.#seen.keys().next().value!)

@@ -5,7 +5,7 @@ export interface ReportPart {
   readonly bytes: Uint8Array
   readonly start: number
   readonly sections: readonly SectionSurvey[]
-  /** How long before the report's end it lies. */
+  /** How long before the report's end it is. */
   readonly agoMs: number
 }
 
@@ -13,8 +13,8 @@ const sliceMs = 1000
 const maxSlices = 60
 
 /**
- * A report over a long interval as reports of a second each, or of a sixtieth where that is longer, the oldest first: as if
- * its counts had come evenly. Undefined where it is as short as others.
+ * Splits a report over a long interval into reports of a second each (or a sixtieth of it, if longer), oldest first, as
+ * if its counts had been spread evenly. Undefined if it is as short as others.
  */
 export function spreadReport(bytes: Uint8Array, start: number, intervalMs: number): ReportPart[] | undefined {
   const count = Math.min(maxSlices, Math.ceil(intervalMs / sliceMs))
@@ -27,7 +27,7 @@ export function spreadReport(bytes: Uint8Array, start: number, intervalMs: numbe
       redisClusterId,
       entries: entries.flatMap(({ key, count: accesses, writes, bytes: size }) => {
         const own = { count: partOf(accesses, slice), writes: partOf(writes, slice), bytes: partOf(size, slice) }
-        // Few writes among few accesses may fall into other slices than their accesses.
+        // A few writes may fall into other slices than their accesses.
         return own.count === 0 ? [] : [{ key, ...own, writes: Math.min(own.writes, own.count) }]
       }),
       ...(totalCount !== undefined && { totalCount: partOf(totalCount, slice) }),

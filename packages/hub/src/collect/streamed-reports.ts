@@ -15,14 +15,14 @@ export interface StreamedReportsOptions {
 export interface StreamedMessage {
   readonly by: Extract<ReportTransport, 'nats' | 'kafka'>
   readonly data: Uint8Array
-  /** How long ago the stream took it in. */
+  /** How long ago the stream received it. */
   readonly ageMs: number
   header(name: string): string | undefined
 }
 
 /**
- * Counts what streams (NATS, Kafka) bring. A message is taken whole or refused by cause and counted so; what is refused
- * once would be refused again, so that nothing comes back to the stream.
+ * Counts what streams (NATS, Kafka) deliver. A message is accepted as a whole, or refused and counted by cause; nothing
+ * is returned to the stream, because it would be refused again.
  */
 export class StreamedReports {
   readonly #options: StreamedReportsOptions
@@ -32,7 +32,7 @@ export class StreamedReports {
     this.#options = options
   }
 
-  /** Reports that came this way since start, those that were refused included. */
+  /** Reports received this way since the start, including refused ones. */
   get count(): number {
     return this.#count
   }
@@ -55,7 +55,7 @@ export class StreamedReports {
     }
   }
 
-  /** Whose report this is: a stream's own users are not ours, so that each report is signed with its app token. */
+  /** The sender of the report: a stream's users are not ours, so each report is signed with its app token. */
   #senderOf(message: StreamedMessage): AppGrant {
     const { book, collector } = this.#options
     if (!book.isLocked) return anyApp

@@ -126,7 +126,7 @@ export const hubSettings: SettingTable = {
       name: 'maxSignInsPerMinute',
       type: wholeFrom(1, 10_000),
       default: '10',
-      summary: 'failed sign-in attempts allowed per address',
+      summary: 'failed sign-in attempts allowed per minute and address',
     },
     ...portSettings,
     {

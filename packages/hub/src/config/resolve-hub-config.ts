@@ -68,12 +68,12 @@ function toOptions(values: Record<string, unknown>): HubOptions {
 
 function checkUrls(urls: readonly string[]): readonly string[] {
   const wrong = urls.findIndex((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-  // An address may hold a secret: it is not repeated.
+  // An address may contain a secret: it is not repeated.
   if (wrong >= 0) throw failure(`alarmWebhooks[${wrong}]`, `alarmWebhooks[${wrong}] must be an http or https URL`)
   return urls
 }
 
-/** Refused here already, where it is known from where they came. */
+/** Refused here, where the origin of the setting is known. */
 function readRetry(lines: readonly string[]): HubRetryChoices {
   const choices = parseRetryLines(hubRetrySteps, lines, retryFailure)
   resolveHubRetry(choices)
@@ -98,7 +98,7 @@ function readSecret(place: string, path: string): string {
 
 function readYaml(field: string, path: string): unknown {
   try {
-    // Its warnings go to stderr; they and its errors quote the line, which may hold a password.
+    // Its warnings go to stderr; they and its errors quote the line, which may contain a password.
     return parseYaml(readFileSync(path, 'utf8'), { logLevel: 'error' }) as unknown
   } catch (cause) {
     const reason = (cause as Error).message.split('\n')[0]!.replace(/:$/, '')

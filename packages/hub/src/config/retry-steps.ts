@@ -11,7 +11,7 @@ import { HubConfigError } from '../errors.ts'
 const unbounded = { tries: Number.POSITIVE_INFINITY, deadlineMs: Number.POSITIVE_INFINITY } as const
 
 /**
- * The steps between a change and the caches that hold it, as far as the hub performs them, and their default retry
+ * The steps from a change to the caches that hold it, as far as the hub performs them, and their default retry
  * policies.
  */
 export const hubRetrySteps = {
@@ -45,7 +45,7 @@ export function resolveHubRetry(choices: HubRetryChoices = {}): HubRetry {
   return resolveRetry(hubRetrySteps, choices, retryFailure)
 }
 
-/** All of them by default, for the help. */
+/** The defaults of all steps, for the help. */
 export function describeHubRetry(): string {
   return Object.entries(hubRetrySteps)
     .map(([name, { policy }]) => `${name}: ${describePolicy(policy)}`)

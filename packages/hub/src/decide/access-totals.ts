@@ -1,7 +1,7 @@
 import { isAutoRule, type Rule } from '@firebreak/core/rules'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
-/** Names the Redis node that owns a slot; without one, a cluster counts as one node. */
+/** Names the Redis node that owns a slot; if omitted, a cluster counts as one node. */
 export type NodeOfSlot = (redisClusterId: string, slot: number) => string
 
 const maxTotals = 10_000
@@ -14,8 +14,8 @@ export interface NodeRates {
 /**
  * All accesses of a service, and of a node, over the windows that rules with a share need.
  *
- * A service's total comes from the reports' own totals, which hold what sampling left out. A node's is summed from the
- * entries (their sampling keeps sums unbiased), because a report does not say how its total falls on nodes.
+ * A service's total comes from the reports' own totals, which include what sampling left out. A node's is summed from
+ * the entries (sampling keeps sums unbiased), because a report does not say how its total is spread over nodes.
  */
 export class AccessTotals {
   readonly #nodeOfSlot: NodeOfSlot
@@ -37,11 +37,11 @@ export class AccessTotals {
       ),
     ]
     this.#serviceWindowsMs = windowsFor('service')
-    // Autopilot reads the demand of a node over one second, whatever its rules count.
+    // The autopilot needs a node's demand over one second, whatever the rules count.
     this.#nodeWindowsMs = [...new Set([...windowsFor('node'), ...(rules.some(isAutoRule) ? [1000] : [])])]
   }
 
-  /** True where shares of a node are wanted, and with them every entry's slot. */
+  /** True if shares of a node are needed, and with them every entry's slot. */
   get wantsSlots(): boolean {
     return this.#nodeWindowsMs.length > 0
   }

@@ -4,16 +4,16 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import type { DecisionSink } from './decider.ts'
 
 const alarmId = 'hot-keys'
-/** A key takes another's place only where it is so much hotter: else two of the same heat would take turns. */
+/** A key displaces another only if it is this much hotter: otherwise two of equal heat would take turns. */
 const clearlyHotter = 1.2
-/** A key takes a place for each so many characters of its name: the table goes to every process, and into its memory. */
+/** A key takes one place per this many characters of its name: the table goes into every process' memory. */
 const charactersPerPlace = 256
-/** Keys that change places in one review. */
+/** Keys that may change places in one review. */
 const maxSwaps = 1000
 
 /**
- * Bounds the strategy table. A rule that is too wide makes more keys hot than a process should keep: the hottest are
- * handled, the others wait for a place, and an alarm names the rule that has most of them.
+ * Bounds the strategy table. A rule that is too broad makes more keys hot than a process should hold: the hottest are
+ * handled, the others wait for a place, and an alarm names the rule with the most of them.
  */
 export class CappedTable implements DecisionSink {
   readonly #sink: DecisionSink
@@ -41,7 +41,7 @@ export class CappedTable implements DecisionSink {
     this.#sink.remove(track)
   }
 
-  /** Gives free places to the hottest that wait, and theirs to keys that have become clearly hotter. */
+  /** Gives free places to the hottest waiting keys, and lets keys that have become clearly hotter displace others. */
   review(now: number): void {
     if (this.#waiting.size === 0) {
       this.#alarms.clear(alarmId)
@@ -52,7 +52,7 @@ export class CappedTable implements DecisionSink {
     const handled = byHeat(this.#handled.keys(), now)
     let next = 0
     for (const { track, heat } of waiting.slice(0, maxSwaps)) {
-      // A long name needs the places of several, which stay where they are unless all of them together are enough.
+      // A long name needs the places of several keys, which stay unless all of them together are enough.
       const leaving: HeatTrack[] = []
       let freed = 0
       while (!this.#hasPlaceFor(track, freed)) {
@@ -74,7 +74,7 @@ export class CappedTable implements DecisionSink {
 
   #hasPlaceFor(track: HeatTrack, freed = 0): boolean {
     const taken = this.#takenPlaces - freed
-    // The first has one in any case.
+    // The first one always gets a place.
     return taken === 0 || taken + placesOf(track) <= this.#maxKeys
   }
 
@@ -92,13 +92,13 @@ export class CappedTable implements DecisionSink {
     }
     const [ruleId, count] = [...counts].reduce((widest, next) => (next[1] > widest[1] ? next : widest))
     const all = this.#handled.size + this.#waiting.size
-    // Fewer than may be, and yet too many: their names are long.
+    // Fewer than allowed, and yet too many: their names are long.
     const most = all > this.#maxKeys ? `the ${this.#maxKeys} that are handled` : 'there is room for with names as long'
     this.#alarms.raise({
       id: alarmId,
       severity: 'warning',
       cause: `${all} keys are hot, more than ${most} (maxHotKeys); rule \`${ruleId}\` alone has ${count}: raise its threshold or narrow its pattern`,
-      retry: 'the hottest keys are handled; the others get a place when one is free',
+      retry: 'the hottest keys are handled; the others follow when there is room',
     })
   }
 }

@@ -2,7 +2,7 @@ import { copyName, type Strategy, type StrategyName } from '@firebreak/core'
 import type { Rule, RuleLevel, StrategyTemplate } from '@firebreak/core/rules'
 import { type KeyLoad, weighStrategies } from './weigh-strategies.ts'
 
-/** What a choice of strategy may weigh. */
+/** What the choice of a strategy may consider. */
 export interface StrategyChoice {
   readonly redisClusterId: string
   /** The key's name. */
@@ -13,13 +13,13 @@ export interface StrategyChoice {
   readonly processCount: number
 }
 
-/** A strategy made for a key, and why this one, in words; undefined where there was nothing to choose. */
+/** A strategy made for a key, and why this one, in words; undefined if there was no choice. */
 export interface ChosenStrategy {
   readonly strategy: Strategy
   readonly why?: string
 }
 
-/** Makes the strategy of a hot key from what its level allows. */
+/** Makes a hot key's strategy from those that its level allows. */
 export type StrategyChooser = (choice: StrategyChoice) => ChosenStrategy
 
 /** The first strategy of the level, made for the key. */
@@ -27,13 +27,13 @@ export const chooseFirstStrategy: StrategyChooser = (choice) => ({
   strategy: makeStrategy(choice.level.strategies[0]!, choice),
 })
 
-/** What is known of a key's load; undefined where it is too new. */
+/** What is known about a key's load; undefined if it is too new. */
 export type LoadOfKey = (
   redisClusterId: string,
   key: string,
 ) => Omit<KeyLoad, 'processCount' | 'maxStalenessMs'> | undefined
 
-/** Chooses by the key's load among what its level allows, but for what was tried for it and brought nothing. */
+/** Chooses by the key's load among the strategies that its level allows, except those tried without effect. */
 export function chooseByLoad(
   loadOf: LoadOfKey,
   isGivenUp: (redisClusterId: string, key: string, name: StrategyName) => boolean,
@@ -54,7 +54,7 @@ export function chooseByLoad(
   }
 }
 
-/** A strategy from its template: copies get names, and the rule's own bound on staleness is written in. */
+/** A strategy from its template: copies get names, and the rule's bound on staleness is added. */
 export function makeStrategy(template: StrategyTemplate, { key, rule, processCount }: StrategyChoice): Strategy {
   if (template.strategy === 'RedundantKeys') {
     const { copyCount, ttlJitterMs, copiesPerNode, ttl } = template
@@ -68,7 +68,7 @@ export function makeStrategy(template: StrategyTemplate, { key, rule, processCou
     }
   }
   if (template.strategy === 'RateLimit' && template.scope.startsWith('process')) {
-    // Each process takes its share, at least one access.
+    // Each process gets its share, at least one access.
     const share = (whole: number) => Math.max(1, Math.floor(whole / Math.max(1, processCount)))
     const { limit, burst } = template
     return { ...template, limit: share(limit), ...(burst !== undefined && { burst: share(burst) }) }

@@ -27,7 +27,7 @@ export interface DeciderOptions {
   readonly random: () => number
   readonly sink: DecisionSink
   readonly totals: AccessTotals
-  /** What a level is for a key at a moment. */
+  /** A level as it applies to a key at a moment. */
   readonly levelNow: LevelNow
   readonly chooseStrategy: StrategyChooser
   readonly processCount: (services: ReadonlySet<string>) => number
@@ -40,7 +40,7 @@ type ActiveState = Exclude<HotState, { phase: 'warming' }>
  * Moves keys between cold, warming, hot and cooling.
  *
  * A count that crosses its threshold is seen on arrival (`onHeat`) and decided at once. Everything else is decided by
- * evaluation: shares, which make sense only once every host has reported, levels left, keys cooled, entries extended.
+ * evaluation: shares (which only make sense once every host has reported), levels left, keys cooled, entries extended.
  */
 export class Decider implements HeatDecider {
   readonly #options: DeciderOptions
@@ -63,18 +63,18 @@ export class Decider implements HeatDecider {
     return this.#active
   }
 
-  /** The rules in force; a track that was armed under another is not evaluated. */
+  /** The rules in force; a track armed under another rule is not evaluated. */
   setRules(rules: readonly Rule[]): void {
     this.#rules = new Set(rules)
   }
 
-  /** Looks at a key whose heat just grew. */
+  /** Checks a key whose heat just grew. */
   onHeat(track: HeatTrack, now: number): void {
     const { rule, state } = track
     const { levelNow } = this.#options
     if (rule === undefined) return
     if (state === undefined || state.phase === 'warming') {
-      // A key is evaluated once after its first report, and again only where that can change something.
+      // A key is evaluated once after its first report, and again only if that can change something.
       let needsEvaluation = !track.isSettled
       for (let index = rule.levels.length - 1; index >= 0; index--) {
         const level = levelNow(track, rule.levels[index]!, now)
@@ -92,7 +92,7 @@ export class Decider implements HeatDecider {
     if (next !== undefined && next.index > state.level) this.#changeLevel(track, rule, state, next.index, now)
   }
 
-  /** A process says that the key crossed the threshold there; true where it is hot by that. */
+  /** A process reports that the key crossed the threshold there; true if that makes it hot. */
   confirmClaim(track: HeatTrack, heat: number, now: number): boolean {
     const { rule, state } = track
     if (rule === undefined || rule.mode !== 'on') return false
@@ -118,7 +118,7 @@ export class Decider implements HeatDecider {
     if (rule === undefined || rule.mode !== 'on') return
     const until = now + Math.max(this.#options.entryTtlMs, graceMs)
     const restored = { ...entry, until }
-    // Held for the grace and no longer: its window is empty although the key may be hot.
+    // Held only for the grace period: its window is empty although the key may be hot.
     const held = { levelSince: now - rule.minHoldMs, heldUntil: now + graceMs }
     track.state = { phase: 'hot', since: entry.since, level, ...held, entry: restored, ratePerSecondBefore: 0 }
     this.#active.add(track)
@@ -128,7 +128,7 @@ export class Decider implements HeatDecider {
   warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
     const { rule, state } = track
     if (rule === undefined || rule.mode !== 'on') return
-    // A key that is hot already keeps its level.
+    // A key that is already hot keeps its level.
     const level = state === undefined || state.phase === 'warming' ? 0 : state.level
     const acting = actingLevel(rule, level) ?? actingLevel(rule)
     if (acting === undefined) return
@@ -137,7 +137,7 @@ export class Decider implements HeatDecider {
     this.#record(track, 'prewarm', now, reason)
   }
 
-  /** The rule of an active track is another now, or is gone. */
+  /** The rule of an active track has changed or is gone. */
   reconsider(track: HeatTrack, rule: Rule | undefined, now: number): void {
     const { state } = track
     const before = track.rule
@@ -157,7 +157,7 @@ export class Decider implements HeatDecider {
   #arm(track: HeatTrack): void {
     if (track.isArmed) return
     const { settleMs, settleJitterMs, random } = this.#options
-    // Where all timers are taken the next report tries again.
+    // If all timers are taken, the next report tries again.
     track.isArmed = this.#wheel.set(settleMs + random() * settleJitterMs, track)
   }
 

@@ -31,7 +31,7 @@ import { StrategyReview } from './strategy-review.ts'
 
 export interface HotKeysOptions {
   readonly settings: ResolvedCoreOptions
-  /** Names the store; another one where it lost everything. */
+  /** Names the store; changes if it lost everything. */
   readonly epoch: string
   readonly journal: Journal
   readonly book: RuleBook
@@ -49,7 +49,7 @@ export interface HotKeysOptions {
 export class HotKeys {
   readonly engine: NearKeys
   readonly decider: HeatDecider
-  /** The way of reports into the windows; what changes them has its turn there too. */
+  /** The path of reports into the windows; what changes the windows takes its turn there too. */
   readonly intake: ReportIntake
   readonly totals: AccessTotals
   /** What `auto` rules decide by. */
@@ -59,7 +59,7 @@ export class HotKeys {
   readonly #review: StrategyReview
   readonly #capped: CappedTable
   readonly #shared: SharedHub | undefined
-  /** The rules that the windows go by. */
+  /** The rules that the windows follow. */
   #rules = new RuleSet([])
 
   constructor(options: HotKeysOptions) {
@@ -119,7 +119,7 @@ export class HotKeys {
   /** The other hubs on the store, by name, with the processes that report to each. */
   get otherHubs(): readonly ({ readonly hubId: string; readonly processes: number } & OwnFigures)[] {
     return [...(this.#shared?.otherHubs ?? [])].map(([boardId, totals]) => ({
-      // On the board a hub has a name of its own for each start, behind the last dot.
+      // On the board a hub has a separate name for each start, after the last dot.
       hubId: boardId.slice(0, boardId.lastIndexOf('.')),
       processes: processesIn(totals),
       ...figuresIn(totals),
@@ -131,7 +131,7 @@ export class HotKeys {
     return this.#shared?.isAway ?? false
   }
 
-  /** False while the store has not answered since the hub began. */
+  /** False until the store has answered for the first time. */
   get isHeard(): boolean {
     return this.#shared?.isHeard ?? true
   }
@@ -141,7 +141,7 @@ export class HotKeys {
     return this.#shared?.heard ?? Promise.resolve()
   }
 
-  /** Where hubs share a store: takes over their table. */
+  /** If hubs share a store: takes over their table. */
   async open(): Promise<void> {
     await this.#shared?.open()
   }
@@ -155,7 +155,7 @@ export class HotKeys {
       const { delivery } = this.#options
       const set = this.autopilot.setRules(all)
       this.#rules = set
-      // Before the engine, which tells the threads whether slots are wanted.
+      // Before the engine, which tells the threads whether slots are needed.
       this.totals.setRules(all.rules)
       this.engine.setRules(set.rules)
       this.intake.setRules(set)
@@ -166,7 +166,7 @@ export class HotKeys {
     })
   }
 
-  /** Takes over what was hot before a restart, where its rule is still there. */
+  /** Restores keys that were hot before a restart, if their rule still exists. */
   restore(entries: readonly StoredEntry[], now: number): void {
     const { journal, settings, delivery } = this.#options
     for (const { entry, services } of entries) {
@@ -192,7 +192,7 @@ export class HotKeys {
     })
   }
 
-  /** Once a second, in turn with the reports. */
+  /** Called once a second, in turn with the reports. */
   keepHouse(now: number): void {
     const { delivery } = this.#options
     this.engine.sweep(now)
@@ -203,7 +203,7 @@ export class HotKeys {
     this.intake.watch(now)
   }
 
-  /** A process acted on its own crossing: confirmed by the table, or taken back. */
+  /** A process acted on its own crossing: the table confirms or revokes it. */
   takeClaim(instance: Instance, claim: ClaimPayload): void {
     void this.intake.inTurn((now) => {
       this.#judgeClaim(instance, claim, now)
@@ -211,12 +211,12 @@ export class HotKeys {
     })
   }
 
-  /** What a process measured of nodes; in turn with the reports, since both are held against each other. */
+  /** A process' measurements of nodes; in turn with the reports, because the two are compared. */
   takeLoad(nodes: readonly NodeLoad[], hostId: string): void {
     this.intake.inPassing((now) => this.autopilot.takeLoad(nodes, hostId, now))
   }
 
-  /** Whether the process has reported the key, as far as is remembered of keys that matter. */
+  /** Whether the process has reported the key, as far as is remembered for keys that matter. */
   hasReported({ instanceId }: Instance, { redisClusterId, key: text }: ClaimPayload): boolean {
     const key = parseKeyText(text)
     const near = key === undefined ? undefined : this.engine.get(redisClusterId, key)
@@ -236,20 +236,20 @@ export class HotKeys {
     journal.record({ at, kind: 'rollback', redisClusterId, key: text, ruleId, text: sentence })
   }
 
-  /** What a pre-warm job would do now; refuses one that would miss. */
+  /** What a pre-warm job would do now; throws if it would have no effect. */
   planPrewarm(wish: PrewarmWish): PrewarmPlan {
     const { hosts } = this.#options.fleet
     return planPrewarm({ rules: this.#rules, clusters: hosts.clusters(), services: hosts.services() }, wish)
   }
 
-  /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
+  /** Pre-warms keys: each under the rule that matches it, held for the job's duration. */
   prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
     const { fleet, delivery, settings } = this.#options
     const now = settings.runtime.clock.now()
     const targets = services.length > 0 ? services : fleet.hosts.services()
     const unmatched: string[] = []
     for (const key of keys) {
-      // Services may have different rules for the key, and with them different tracks.
+      // Services may have different rules for the key, and so different tracks.
       const found = new Map<HeatTrack, NearKey>()
       for (const service of targets.length > 0 ? targets : ['']) {
         const { heat, track } = this.#find(redisClusterId, key, service, now) ?? {}
@@ -290,7 +290,10 @@ export class HotKeys {
     }
   }
 
-  /** Resolves once every report so far is in the windows and the other hubs, where there are any, were told and heard. */
+  /**
+   * Resolves once every report so far is in the windows and, with several hubs, a full exchange with the others is
+   * done.
+   */
   async settled(): Promise<void> {
     await this.intake.inTurn(() => {})
     await this.#shared?.settled()
@@ -302,7 +305,7 @@ export class HotKeys {
     await this.#shared?.close()
   }
 
-  /** Of the services that share a track, some may have a rule of their own now. */
+  /** Some of the services that share a track may now have their own rule. */
   #reconsider(track: HeatTrack, now: number): void {
     const { rules } = this.#rules
     const ruleOf = (service: string) => rules[this.#rules.match(track.redisClusterId, service, track.key)]
@@ -329,7 +332,7 @@ export class HotKeys {
     journal.record({ at: now, kind: 'rollback', redisClusterId, key: text, ruleId, text: why })
   }
 
-  /** A key by its name, and its track for a service; undefined if there is no room for it. */
+  /** The track of a key, by its name, for a service; undefined if there is no room for it. */
   #find(
     redisClusterId: string,
     key: string,

@@ -15,15 +15,15 @@ export type HotState =
       /** The index of the level it is at, and since when. */
       readonly level: number
       readonly levelSince: number
-      /** Not cold before this, whatever its heat: it was pre-warmed, or was hot before a restart. */
+      /** Not cold before this, whatever its heat: it was pre-warmed, or hot before a restart. */
       readonly heldUntil?: number
-      /** What the table says; in shadow mode, what it would say. */
+      /** The table's entry; in shadow mode, what it would be. */
       readonly entry: TableEntry
-      /** Heat a second when it became hot, for the comparison of before and after. */
+      /** Heat per second when it became hot, to compare before and after. */
       readonly ratePerSecondBefore: number
     }
 
-/** A key that is held, because it was pre-warmed, has no load to be judged by: for want of it nothing is undone. */
+/** A key held because of pre-warming has no load to judge by: nothing is undone for lack of it. */
 export function isHeldFromObserve(
   { heldUntil = 0 }: Exclude<HotState, { phase: 'warming' }>,
   next: Strategy,

@@ -3,7 +3,7 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { LevelReading } from './reason.ts'
 
-/** Measures a key against a level; the share only where totals are given. */
+/** Measures a key against a level; the share only if totals are given. */
 export function readLevel(track: HeatTrack, level: RuleLevel, now: number, totals?: AccessTotals): LevelReading {
   const heat = track.heat(level.measure, now)
   if (level.enterShare === undefined || totals === undefined) return { heat, share: undefined }
@@ -13,7 +13,7 @@ export function readLevel(track: HeatTrack, level: RuleLevel, now: number, total
   return { heat, share: all === 0 ? 0 : Math.min(1, accesses / all) }
 }
 
-/** All accesses of what the level's share is a share of. */
+/** All accesses of the service or node that the level's share refers to. */
 export function readTotal(track: HeatTrack, level: RuleLevel, now: number, totals: AccessTotals): number {
   return level.shareOf === 'node'
     ? totals.ofNode(track.redisClusterId, track.slot, track.windowMs, now)

@@ -1,10 +1,10 @@
 import type { HeatMeasure, Rule, RuleLevel } from '@firebreak/core/rules'
 import { isMeasured } from '../auto/auto-levels.ts'
 
-/** What was measured of a key against one level. */
+/** A key's measurements against one level. */
 export interface LevelReading {
   readonly heat: number
-  /** Undefined where the level has no share, or it was not looked at. */
+  /** Undefined if the level has no share, or it was not measured. */
   readonly share: number | undefined
 }
 
@@ -18,10 +18,10 @@ export function hotReason(rule: Rule, level: RuleLevel, reading: LevelReading): 
   return `hot because rule \`${rule.id}\`: ${comparison}`
 }
 
-/** "warming under rule `product`: 800/s over 1 s, hot from 1,000 on" */
+/** "warming under rule `product`: 800/s over 1 s, hot from 1,000" */
 export function warmingReason(rule: Rule, level: RuleLevel, reading: LevelReading): string {
   if (isMeasured(level)) return `warming under rule \`${rule.id}\`: ${level.grounds}`
-  return `warming under rule \`${rule.id}\`: ${heatText(rule, level.measure, reading.heat)}, hot from ${enterText(level)} on`
+  return `warming under rule \`${rule.id}\`: ${heatText(rule, level.measure, reading.heat)}, hot from ${enterText(level)}`
 }
 
 /** "cooling under rule `product`: 500/s over 1 s < 700" */
@@ -30,11 +30,11 @@ export function coolingReason(rule: Rule, level: RuleLevel, reading: LevelReadin
   return `cooling under rule \`${rule.id}\`: ${heatText(rule, level.measure, reading.heat)} < ${exitText(level)}`
 }
 
-/** "cold: rule `product` makes it hot from 1,000 over 1 s on" */
+/** "cold: rule `product` makes it hot from 1,000 over 1 s" */
 export function coldReason(rule: Rule | undefined, level = rule?.levels[0]): string {
   if (rule === undefined || level === undefined) return 'cold: no rule matches this key'
   if (isMeasured(level)) return `cold under rule \`${rule.id}\`: ${level.grounds}`
-  return `cold: rule \`${rule.id}\` makes it hot from ${enterText(level)} over ${spanText(rule.windowMs)} on`
+  return `cold: rule \`${rule.id}\` makes it hot from ${enterText(level)} over ${spanText(rule.windowMs)}`
 }
 
 function enterText(level: RuleLevel): string {
@@ -46,7 +46,7 @@ function exitText(level: RuleLevel): string {
   return level.enter < Number.MAX_SAFE_INTEGER ? amountText(level.measure, level.exit) : percent(level.exitShare ?? 0)
 }
 
-/** Over one second a count is a rate; for any other window both are shown, since thresholds count the window. */
+/** Over one second a count is a rate; for any other window both are shown, because thresholds refer to the window. */
 function heatText(rule: Rule, measure: HeatMeasure, heat: number): string {
   const span = spanText(rule.windowMs)
   if (rule.windowMs === 1000) return `${amountText(measure, heat, '/s')} over ${span}`
@@ -56,7 +56,7 @@ function heatText(rule: Rule, measure: HeatMeasure, heat: number): string {
 function amountText(measure: HeatMeasure, value: number, per = ''): string {
   if (measure === 'bytes') return `${bytesText(value)}${per}`
   const number = `${Math.round(value).toLocaleString('en-US')}`
-  // Accesses are what heat means where nothing else is said.
+  // Heat means accesses unless stated otherwise.
   return measure === 'accesses' || per === '' ? `${number}${per}` : `${number} ${measure}${per}`
 }
 

@@ -58,7 +58,7 @@ test('a strategy that brings nothing is rolled back, another one taken, and that
   await hub.clock.advanceAsync(2000, 100)
   const events = await hub.store.history({ limit: 100 })
   const rollback = events.find(({ kind }) => kind === 'rollback')
-  expect(rollback?.text).toMatch(/^LocalCache is rolled back: it answered 0\.0 % of \d+ reads only; now Observe$/)
+  expect(rollback?.text).toMatch(/^LocalCache is rolled back: it answered only 0\.0 % of \d+ reads; now Observe$/)
 })
 
 test('a strategy that helps stays', async () => {

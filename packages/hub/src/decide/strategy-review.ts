@@ -5,10 +5,10 @@ import type { LoadOfKey } from './choose-strategy.ts'
 import type { HeatDecider } from './heat-decider.ts'
 import { StrategyTrials } from './strategy-trials.ts'
 
-/** A key that was new when it became hot is looked at again once its load is known. */
+/** A key that was new when it became hot is reviewed once its load is known. */
 const reconsiderMs = 5000
 
-/** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
+/** Checks whether hot keys' strategies help; those that do not are rolled back and reported. */
 export class StrategyReview {
   readonly #engine: NearKeys
   readonly #fleet: Fleet
@@ -19,7 +19,7 @@ export class StrategyReview {
     this.#fleet = fleet
   }
 
-  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
+  /** What the choice of a strategy considers; undefined while the key is too new. */
   loadOf(redisClusterId: string, key: string, now: number): ReturnType<LoadOfKey> {
     const recent = this.#engine.get(redisClusterId, key)?.lastMinute?.recent(now)
     if (recent === undefined || recent.accesses === 0) return undefined
@@ -35,12 +35,12 @@ export class StrategyReview {
     return this.#trials.isGivenUp(redisClusterId, key, name, now)
   }
 
-  /** Another hub found so, and when. */
+  /** Another hub found a strategy ineffective, at this time. */
   giveUp(redisClusterId: string, key: string, name: StrategyName, at: number): void {
     this.#trials.giveUp(redisClusterId, key, name, at)
   }
 
-  /** Once a second, for all keys that are hot. */
+  /** Called once a second, for all hot keys. */
   judge(decider: HeatDecider, now: number): void {
     for (const { track, entry, since } of [...decider.handled()]) {
       const { redisClusterId, key } = track

@@ -6,7 +6,7 @@ test('a cache that answers next to nothing is given up after its trial, and not 
   const useless = { reads: 5000, helped: 50, errors: 0 }
   expect(trials.judge('c', 'k', 'LocalCache', 1000, useless, 0)).toBe(undefined)
   expect(trials.judge('c', 'k', 'LocalCache', 9000, useless, 0)?.why).toBe(
-    'LocalCache is rolled back: it answered 1.0 % of 5000 reads only',
+    'LocalCache is rolled back: it answered only 1.0 % of 5000 reads',
   )
   expect(trials.isGivenUp('c', 'k', 'LocalCache', 1000)).toBe(true)
   expect(trials.isGivenUp('c', 'other', 'LocalCache', 1000)).toBe(false)

@@ -1,10 +1,10 @@
 import { entryId, type StrategyName } from '@firebreak/core'
 
-/** What a strategy did for a key lately, from the shields' statuses. */
+/** What a strategy recently did for a key, from the shields' statuses. */
 export interface StrategyEffect {
-  /** Reads of the last seconds that the strategy could have helped. */
+  /** Reads in the last seconds that the strategy could have helped. */
   readonly reads: number
-  /** Those that it did help. */
+  /** Reads that it did help. */
   readonly helped: number
   readonly errors: number
 }
@@ -12,7 +12,7 @@ export interface StrategyEffect {
 /** Why a strategy is given up; undefined: it stays. */
 export type TrialVerdict = { readonly why: string } | undefined
 
-/** A strategy gets this long to show what it brings. */
+/** A strategy gets this long to show its effect. */
 const trialMs = 8000
 /** How long an ineffective strategy is not tried again. */
 const givenUpMs = 600_000
@@ -22,7 +22,7 @@ const uselessShare = 0.05
 const maxErrorShare = 0.05
 const maxGivenUp = 10_000
 
-/** Looks whether strategies bring something, and remembers what did not. */
+/** Checks whether strategies have an effect, and remembers those that had none. */
 export class StrategyTrials {
   readonly #givenUp = new Map<string, number>()
 
@@ -38,7 +38,9 @@ export class StrategyTrials {
     this.#givenUp.set(trialId(redisClusterId, key, name), now + givenUpMs)
   }
 
-  /** Judges a strategy that has been in force for `ageMs`; one without gain, or with errors, is given up from now on. */
+  /**
+   * Judges a strategy that has been in force for `ageMs`; one without effect, or with errors, is given up from now on.
+   */
   judge(
     redisClusterId: string,
     key: string,
@@ -56,7 +58,7 @@ export class StrategyTrials {
 
   #forget(now: number): void {
     for (const [id, until] of this.#givenUp) if (now >= until) this.#givenUp.delete(id)
-    // All of them are still in force: the oldest goes.
+    // All of them are still in force: forgets the oldest.
     const oldest = this.#givenUp.keys().next().value
     if (this.#givenUp.size >= maxGivenUp && oldest !== undefined) this.#givenUp.delete(oldest)
   }
@@ -67,7 +69,7 @@ function objection(name: StrategyName, { reads, helped, errors }: StrategyEffect
     return `${name} is rolled back: it raised ${Math.round(errors)} errors in ${Math.round(reads)} reads`
   }
   if (name !== 'LocalCache' || reads < enoughReads || helped >= reads * uselessShare) return undefined
-  return `${name} is rolled back: it answered ${((helped / reads) * 100).toFixed(1)} % of ${Math.round(reads)} reads only`
+  return `${name} is rolled back: it answered only ${((helped / reads) * 100).toFixed(1)} % of ${Math.round(reads)} reads`
 }
 
 function trialId(redisClusterId: string, key: string, name: StrategyName): string {

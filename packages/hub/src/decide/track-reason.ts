@@ -4,7 +4,7 @@ import type { AccessTotals } from './access-totals.ts'
 import { isEntered, readLevel } from './read-level.ts'
 import { coldReason, coolingReason, hotReason, warmingReason } from './reason.ts'
 
-/** Why a key is where it is, in words. */
+/** Why a key is in its state, in words. */
 export function trackReason(track: HeatTrack, totals: AccessTotals, now: number, levelNow: LevelNow): string {
   const { rule, state } = track
   if (rule === undefined) return coldReason(rule)

@@ -48,7 +48,7 @@ test.each<[string, readonly StrategyTemplate[], Partial<KeyLoad>, string]>([
     'a video of 40 MB',
     all,
     { bytesPerAccess: 40_000_000 },
-    'RedundantKeys: 10,000 reads/s over 6 copies on 3 nodes; not LocalCache: a value of 40 MB does not fit a cache of 67.1 MB',
+    'RedundantKeys: 10,000 reads/s over 6 copies on 3 nodes; not LocalCache: a value of 40 MB does not fit in a cache of 67.1 MB',
   ],
   [
     'a balance that may never be stale',
@@ -86,7 +86,7 @@ test.each<[string, readonly StrategyTemplate[], Partial<KeyLoad>, string]>([
     'memory or copies, and neither helps',
     [copies, defaultLocalCache],
     { writesPerSecond: 9000, processCount: 100 },
-    'RedundantKeys, as the rule names it first: not LocalCache: 9,000 writes/s to 100 processes are 900,000 reloads/s for 10,000 reads/s; not RedundantKeys: 9,000 writes/s to 6 copies cost more than 10,000 reads/s spread',
+    "RedundantKeys, the rule's first choice: not LocalCache: 9,000 writes/s to 100 processes are 900,000 reloads/s for 10,000 reads/s; not RedundantKeys: 9,000 writes/s to 6 copies cost more than 10,000 reads/s spread",
   ],
 ])('%s', (_, allowed, changes, sentence) => {
   const { template, why } = weighStrategies(allowed, load(changes))

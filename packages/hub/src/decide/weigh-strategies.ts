@@ -2,17 +2,17 @@ import type { StrategyName } from '@firebreak/core'
 import type { StrategyTemplate } from '@firebreak/core/rules'
 import { bytesText } from './reason.ts'
 
-/** What is known of a hot key's load when its strategy is chosen. */
+/** What is known about a hot key's load when its strategy is chosen. */
 export interface KeyLoad {
   readonly readsPerSecond: number
   readonly writesPerSecond: number
-  /** Mean bytes of an access; 0 where no sensor tells. */
+  /** Mean bytes per access; 0 if no sensor reports them. */
   readonly bytesPerAccess: number
   /** Processes of the services that touch the key: each reloads it after a write. */
   readonly processCount: number
-  /** Masters that copies could be spread over; 1 where that is not known. */
+  /** Masters that copies could be spread over; 1 if unknown. */
   readonly nodeCount: number
-  /** Staleness that the rule allows; undefined: what the watcher promises. */
+  /** Staleness that the rule allows; undefined: what the watcher guarantees. */
   readonly maxStalenessMs: number | undefined
 }
 
@@ -22,16 +22,17 @@ export interface WeighedStrategy {
   readonly why: string
 }
 
-/** A cached value may take this part of its cache, no more: one key must not push out all others. */
+/** A cached value may take at most this fraction of its cache: one key must not evict all others. */
 const largestPart = 4
-/** Reloads that eat up more of the reads than this make a cache useless. */
+/** A cache whose reloads exceed this fraction of the reads is useless. */
 const worthwhileShare = 0.5
-/** Below this a cached answer cannot promise anything: the network alone takes as long. */
+/** Below this a cache cannot guarantee anything: the network alone takes that long. */
 const strictestMs = 1
 
 /**
- * Chooses among the strategies that a level allows, in the order in which they help most: memory, copies, combined
- * increments, a limit, only looking. Each is passed over with its reason where it cannot help; the sentence says why the chosen one can.
+ * Chooses among the strategies that a level allows, in order of how much they help: memory, copies, combined
+ * increments, a limit, only observing. Each that cannot help is skipped with a reason; the sentence says why the chosen
+ * one can.
  */
 export function weighStrategies(allowed: readonly StrategyTemplate[], load: KeyLoad): WeighedStrategy {
   const first = allowed[0]!
@@ -47,7 +48,7 @@ export function weighStrategies(allowed: readonly StrategyTemplate[], load: KeyL
     }
     against.push(`not ${name}: ${objection}`)
   }
-  return { template: first, why: `${first.strategy}, as the rule names it first: ${against.join('; ')}` }
+  return { template: first, why: `${first.strategy}, the rule's first choice: ${against.join('; ')}` }
 }
 
 const preference: readonly StrategyName[] = ['LocalCache', 'RedundantKeys', 'Combine', 'RateLimit', 'Observe']
@@ -63,7 +64,7 @@ const objections: Record<StrategyName, Judge> = {
       return `${count(writesPerSecond)} writes/s to ${count(processCount)} processes are ${count(reloads)} reloads/s for ${count(readsPerSecond)} reads/s`
     }
     if (bytesPerAccess > template.maxBytes / largestPart) {
-      return `a value of ${bytesText(bytesPerAccess)} does not fit a cache of ${bytesText(template.maxBytes)}`
+      return `a value of ${bytesText(bytesPerAccess)} does not fit in a cache of ${bytesText(template.maxBytes)}`
     }
     return undefined
   },

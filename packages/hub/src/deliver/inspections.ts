@@ -8,20 +8,20 @@ export interface InspectedSensor {
   ask(id: string, redisClusterId: string, key: string, wantsValue: boolean): void
 }
 
-/** What a process said. */
+/** A process' answer. */
 export interface Inspection {
   readonly sensor: Pick<InspectedSensor, 'serviceId' | 'hostId'>
   readonly found: InspectedPayload
 }
 
-/** Without an answer for this long the next process is asked. */
+/** After this long without an answer, the next process is asked. */
 const timeoutMs = 5000
-/** Processes that are asked one after the other. */
+/** Number of processes asked one after another. */
 const maxAsked = 3
-/** Questions that may wait at once. */
+/** Questions that may be pending at once. */
 const maxWaiting = 100
 
-/** Asks processes about keys, over the links on which they report: the hub has no way to the protected Redis. */
+/** Asks processes about keys, over the links on which they report: the hub has no connection to the protected Redis. */
 export class Inspections {
   readonly #runtime: Runtime
   readonly #waiting = new Map<
@@ -33,7 +33,7 @@ export class Inspections {
     this.#runtime = runtime
   }
 
-  /** Asks one after the other, until one knows; undefined where none does, and what the last one said. */
+  /** Asks one after another until one knows; undefined if none does, with the last one's answer. */
   async ask(
     sensors: readonly InspectedSensor[],
     redisClusterId: string,
@@ -49,7 +49,7 @@ export class Inspections {
     return { problem }
   }
 
-  /** A process answers; one that was not asked, or too late, is passed over. */
+  /** A process answers; unrequested or late answers are ignored. */
   answered(found: InspectedPayload): void {
     const waiting = this.#waiting.get(found.id)
     if (waiting === undefined) return

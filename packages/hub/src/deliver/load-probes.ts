@@ -12,22 +12,22 @@ export interface ProbingSensor {
 
 /** How often nodes are measured: INFO costs a node some 0.1 ms. */
 const everyMs = 1000
-/** Sensors that measure a cluster at one time: with three, one that lies is outvoted. */
+/** Sensors that measure a cluster at a time: with three, one that lies is outvoted. */
 const maxChosen = 3
-/** One from which nothing came for this long makes room for another. */
+/** A sensor silent for this long is replaced by another. */
 const silentMs = 5000
-/** How often measuring processes are asked again; without that they stop. */
+/** How often the request to measure is renewed; otherwise processes stop. */
 const renewMs = 3000
 
 interface Chosen {
   readonly sensor: ProbingSensor
-  /** When it was chosen, or last said something. */
+  /** When it was chosen, or last answered. */
   heardAt: number
 }
 
 /**
- * Chooses, for each cluster, the few sensors of this hub that measure its nodes, on different hosts if there are; none while no
- * rule goes by it. Only what was asked for is taken, as far as they agree.
+ * Chooses, for each cluster, the few sensors of this hub that measure its nodes, on different hosts if possible; none
+ * while no rule needs it. Only requested measurements count, as far as the sensors agree.
  */
 export class LoadProbes {
   readonly #autopilot: Pick<Autopilot, 'isWanted'>
@@ -40,7 +40,7 @@ export class LoadProbes {
     this.#autopilot = autopilot
   }
 
-  /** What a sensor has measured; gives what to go by. */
+  /** Takes a sensor's measurements; returns the figures to use. */
   take(sensor: ProbingSensor, nodes: readonly NodeLoad[], now: number): NodeLoad[] {
     const agreed: NodeLoad[] = []
     for (const [cluster, own] of Map.groupBy(nodes, ({ redisClusterId }) => redisClusterId)) {
@@ -53,7 +53,7 @@ export class LoadProbes {
     return agreed
   }
 
-  /** Once a second, with all sensors that are connected. */
+  /** Called once a second, with all connected sensors. */
   ask(sensors: readonly ProbingSensor[], now: number): void {
     const wanted = new Map<ProbingSensor, string[]>()
     const clusters = this.#autopilot.isWanted ? byCluster(sensors) : new Map<string, ProbingSensor[]>()
@@ -87,7 +87,7 @@ export class LoadProbes {
     const before = (this.#chosen.get(cluster) ?? []).filter(({ sensor }) => candidates.includes(sensor))
     const heard = before.filter(({ heardAt }) => now - heardAt < silentMs)
     const silent = before.filter((one) => !heard.includes(one))
-    // Those after the silent ones come first, and the silent ones again where there are no others.
+    // Those after the silent ones come first; the silent ones again if there are no others.
     const turn = silent.length === 0 ? 0 : candidates.indexOf(silent.at(-1)!.sensor) + 1
     const inTurn = [...candidates.slice(turn), ...candidates.slice(0, turn)]
     const rest = inTurn.filter((one) => !before.some(({ sensor }) => sensor === one))

@@ -8,17 +8,20 @@ import {
   untagged,
 } from '@firebreak/core'
 
-/** So long the word of the process that writes the copies counts more than that of others. */
+/** How long the process that writes the copies takes precedence over others. */
 const refresherMs = 10_000
 
 /**
- * Under which names the copies of keys are in Redis, as the processes say that write them. On a cluster names follow from the
+ * The names of keys' copies in Redis, as reported by the processes that write them. On a cluster they follow from the
  * slot map, which a hub need not know.
  */
 export class PlacedNames {
   readonly #names = new Map<string, { names: readonly string[]; refresherAt: number }>()
 
-  /** A process told; true where it changes what is known. Names that cannot be copies of the key by its entry are left out. */
+  /**
+   * Takes a process' report; true if it changes anything. Names that cannot be copies of the key by its entry are
+   * ignored.
+   */
   tell(entry: TableEntry, told: readonly string[], isRefresher: boolean, now: number): boolean {
     const { redisClusterId, key, strategy } = entry
     if (strategy.strategy !== 'RedundantKeys') return false
@@ -32,14 +35,14 @@ export class PlacedNames {
     return known?.names.join('\n') !== names.join('\n')
   }
 
-  /** An entry with the names that its copies have now. */
+  /** An entry with the current names of its copies. */
   in(entry: TableEntry): TableEntry {
     const { strategy } = entry
     if (strategy.strategy !== 'RedundantKeys') return entry
     const known = this.#names.get(entryId(entry.redisClusterId, entry.key))
     if (known === undefined || known.names.length === 0) return entry
     const possible = possibleNames(strategy, entry.key)
-    // Of a strategy before this one.
+    // The names belong to an earlier strategy.
     if (!known.names.every((name) => isPlacedName(name, possible))) return entry
     return { ...entry, strategy: { ...strategy, placed: known.names } }
   }
@@ -49,7 +52,7 @@ export class PlacedNames {
   }
 }
 
-/** What copies may be called, but for a number behind it. */
+/** The possible names of copies, without the number appended. */
 function possibleNames({ copies, copiesPerNode, template }: RedundantKeysStrategy, key: string): ReadonlySet<string> {
   if (copiesPerNode === undefined || template === undefined) return new Set(copies.map(untagged))
   return new Set(Array.from({ length: maxCopies }, (_, index) => untagged(copyName(template, key, index + 1))))

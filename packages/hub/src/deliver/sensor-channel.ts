@@ -1,8 +1,8 @@
 /** A sensor's connection as its session needs it: frames in both directions, whatever carries them. */
 export interface SensorChannel {
-  /** `isShared` where the same bytes go to many sensors. */
+  /** `isShared` if the same bytes go to many sensors. */
   send(frame: Uint8Array, isShared?: boolean): void
-  /** Bytes that wait to be sent. */
+  /** Bytes waiting to be sent. */
   readonly bufferedBytes: number
   /** Registers the session as listener for incoming frames; called once. */
   onFrame(listener: (frame: Uint8Array) => void): void

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
-/** What sensors may send in JSON; fields that a newer sensor adds are let through. */
+/** What sensors may send as JSON; unknown fields of newer sensors are accepted. */
 const id = z.string().min(1).max(256)
 const count = z.number().min(0).default(0)
-/** Of a claim, which goes back to every process of the service where it is refused. */
+/** For a claim: if refused, it is returned to every process of the service. */
 const claimedKey = z.string().max(4096)
 const maxNamedClusters = 1000
 
@@ -23,7 +23,7 @@ export const helloPayload = z.object({
 
 const watcher = z.object({
   redisClusterId: z.string().max(256),
-  // A kind or a state of a later version must not cost the rest of the status.
+  // A kind or state of a later version must not invalidate the rest of the status.
   kind: z.enum(['tracking', 'fallback', 'lane', 'none']).catch('none'),
   state: z.enum(['live', 'connecting', 'expired', 'refused']).catch('connecting'),
   detail: z.string().max(1000).default(''),
@@ -122,7 +122,7 @@ const nodeLoad = z.object({
 })
 
 export const loadPayload = z.object({ nodes: z.array(nodeLoad).max(10_000) }).refine(({ nodes }) => {
-  // A cluster's slots are divided among its nodes: whoever says more makes the hub work for nothing.
+  // A cluster's slots are divided among its nodes: more would only make the hub work for nothing.
   const widths = new Map<string, number>()
   for (const { redisClusterId, slots = [] } of nodes) {
     const width = slots.reduce((sum, [first, last]) => sum + Math.max(1, last - first + 1), 0)

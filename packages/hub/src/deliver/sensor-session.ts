@@ -28,20 +28,20 @@ import { claimPayload, helloPayload, inspectedPayload, loadPayload, statusPayloa
 import type { LetIn, SensorService } from './sensor-sessions.ts'
 import type { TableListener } from './service-view.ts'
 
-/** A sensor that leaves this much unread is cut off; it comes back and gets a snapshot. */
+/** A sensor that leaves this much unread is cut off; it reconnects and gets a snapshot. */
 const maxBufferedBytes = 8 * 1024 * 1024
-/** Broken frames in a row after which the other side is not one of ours. */
+/** After this many broken frames in a row the other side is not one of ours. */
 const maxBrokenFrames = 10
 
-/** Of a frame in JSON: a status of ten thousand keys, whose names are long. */
+/** Largest JSON frame: a status of ten thousand keys with long names. */
 const maxJsonBytes = 8 * 1024 * 1024
 
-/** Longer ones are counted and handled, but nothing is told of what their strategies bring. */
+/** Keys with longer names are counted and handled, but their strategies' effect is not reported. */
 const maxKeyText = 65_536
 
 const none: ReadonlySet<string> = new Set()
 
-/** What a sensor has measured. */
+/** A sensor's measurements. */
 type TakeLoad = (session: SensorSession, nodes: readonly NodeLoad[], hostId: string) => void
 
 /** One sensor's connection: hello first, then reports, statuses and claims in, table changes and heartbeats out. */
@@ -54,9 +54,9 @@ export class SensorSession implements TableListener {
   #grant: AppGrant | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
-  /** The clusters about whose keys it can be asked. */
+  /** Clusters whose keys it can be asked about. */
   #inspectable: readonly string[] | undefined
-  /** The clusters whose nodes it can measure. */
+  /** Clusters whose nodes it can measure. */
   #measurable: ReadonlySet<string> | undefined
   #sequence = 0
   #brokenFrames = 0
@@ -76,7 +76,7 @@ export class SensorSession implements TableListener {
     this.#takeLoad = takeLoad
   }
 
-  /** The process that said hello; undefined before, and after its end. */
+  /** The process that said hello; undefined before that and after its end. */
   get instance(): Instance | undefined {
     return this.#instance
   }
@@ -86,7 +86,7 @@ export class SensorSession implements TableListener {
     return this.#instance?.serviceId
   }
 
-  /** Undefined where it said no hello, or cannot be asked about keys. */
+  /** Undefined before hello, or if it cannot be asked about keys. */
   get inspected(): InspectedSensor | undefined {
     const instance = this.#instance
     if (instance === undefined || this.#inspectable === undefined) return undefined
@@ -103,7 +103,7 @@ export class SensorSession implements TableListener {
     return this.#instance?.hostId ?? ''
   }
 
-  /** The clusters whose nodes it can be asked to measure; none before hello, and of earlier versions. */
+  /** Clusters whose nodes it can be asked to measure; none before hello, or for earlier versions. */
   get measurable(): ReadonlySet<string> {
     return this.#instance === undefined ? none : (this.#measurable ?? none)
   }
@@ -117,7 +117,7 @@ export class SensorSession implements TableListener {
   receive(bytes: Uint8Array): void {
     try {
       const { fleet, runtime } = this.#service
-      // Also of one that is broken, or of a later version's kind.
+      // Also for one that is broken or of an unknown type.
       if (this.#instance !== undefined) fleet.checkFrame(this.#grant!, this.#instance, 'any', runtime.clock.now())
       this.#handle(decodeFrame(bytes))
       this.#brokenFrames = 0
@@ -131,7 +131,7 @@ export class SensorSession implements TableListener {
         this.#send('refused', { code: error.code, reason: error.message })
         if (this.#instance === undefined) this.close(closeCodes.refused, 'not of this token')
       } else if (error instanceof UnknownFrameError) {
-        // A sensor of a later version sends more than this hub can use; what both know still works.
+        // A sensor of a later version may send more than this hub understands; what both know still works.
         this.#service.collector.countRefusal('version')
       } else if (error instanceof FrameError) {
         this.#refuseFrame(error)
@@ -158,7 +158,7 @@ export class SensorSession implements TableListener {
     this.#instance = undefined
   }
 
-  /** Ends a connection whose token or certificate is taken no more. */
+  /** Ends a connection whose token or certificate is no longer accepted. */
   checkGrant(): void {
     if (this.#instance !== undefined) {
       try {
@@ -181,7 +181,7 @@ export class SensorSession implements TableListener {
     this.end()
   }
 
-  /** Where the copies of a key are; of keys that the service touches, and where keys have no other names outside. */
+  /** Where a key's copies are; only for keys that the service touches, and only if keys are not redacted. */
   #placed(
     { serviceId }: Instance,
     { redisClusterId, key: text, names: texts, isRefresher }: PlacedCopiesPayload,
@@ -205,7 +205,7 @@ export class SensorSession implements TableListener {
       return
     }
     const grant = this.#grant!
-    // Those of reports are counted with what they report, wherever they come from.
+    // Bytes of reports are counted with the reports, over whatever transport.
     if (frame.type !== 'report')
       this.#service.fleet.checkFrameBytes(grant, instance, frame.bytes.length, this.#service.runtime.clock.now())
     switch (frame.type) {
@@ -216,7 +216,7 @@ export class SensorSession implements TableListener {
         const status = checked(frame, statusPayload) as StatusPayload
         const { keys: effects, watchers, nodeCounts = {}, copies = [] } = status
         this.#checkClusters(instance, [...clustersOf([...effects, ...watchers, ...copies]), ...Object.keys(nodeCounts)])
-        // Clusters that the process began to use after its hello.
+        // Clusters that the process started using after its hello.
         if (this.#measurable !== undefined && status.nodeCounts !== undefined)
           this.#measurable = new Set(Object.keys(status.nodeCounts))
         const keys = effects
@@ -252,7 +252,7 @@ export class SensorSession implements TableListener {
     }
   }
 
-  /** Whether the process may speak of these clusters, and of so many. */
+  /** Whether the process may name these clusters, and this many. */
   #checkClusters(instance: Instance, names: Iterable<string>): void {
     const distinct = new Set(names)
     for (const name of distinct) checkCluster(this.#grant!, name)
@@ -269,7 +269,7 @@ export class SensorSession implements TableListener {
       this.close(closeCodes.refused, 'app token refused')
       return
     }
-    // Its empty table would remove theirs and turn the switch back; a switch turned on here is sent.
+    // Its empty table would remove theirs and reset the switch; a switch thrown here is sent.
     if (!this.#service.keys.isHeard && !delivery.isOff) {
       const reason = 'the hub has not heard from its store since it started, and knows no rules; try another hub'
       this.#send('refused', { code: 'FB_STORE_AWAY', reason })
@@ -310,8 +310,8 @@ export class SensorSession implements TableListener {
   }
 
   /**
-   * A claim counts about keys that the process has reported. The report of the same moment may still be on its way: the claim
-   * waits for it as long as two take.
+   * A claim counts only for keys that the process has reported. The report of the same moment may still be in transit:
+   * the claim waits for it for two intervals.
    */
   #claim(instance: Instance, claim: ClaimPayload): void {
     const { keys, collector, runtime } = this.#service
@@ -342,7 +342,7 @@ export class SensorSession implements TableListener {
     if (this.#mayWrite()) this.#channel.send(bytes)
   }
 
-  /** False where the sensor reads too slowly: it was cut off. */
+  /** False if the sensor read too slowly and was cut off. */
   #mayWrite(): boolean {
     if (this.#channel.bufferedBytes <= maxBufferedBytes) return true
     this.close(closeCodes.tooSlow, 'reads too slowly')
@@ -350,7 +350,7 @@ export class SensorSession implements TableListener {
   }
 }
 
-/** Names are read character by character: of those that only a liar has, nothing is taken. */
+/** Names are read character by character: names too long to be genuine are ignored. */
 function isOfOrdinaryLength({ key }: { readonly key: string }): boolean {
   return key.length <= maxKeyText
 }
@@ -359,13 +359,13 @@ function clustersOf(named: readonly { readonly redisClusterId: string }[]): stri
   return named.map(({ redisClusterId }) => redisClusterId)
 }
 
-/** A payload that has been looked at; a wrong field is named. */
+/** A validated payload; an invalid field is named. */
 function checked<Payload>(
   frame: Frame,
   schema: { safeParse(value: unknown): { success: true; data: Payload } | { success: false; error: SchemaError } },
 ): Payload {
   if (frame.bytes.length > maxJsonBytes)
-    throw new FrameError(`a ${frame.type} frame has ${frame.bytes.length} bytes; the hub takes ${maxJsonBytes}`)
+    throw new FrameError(`a ${frame.type} frame has ${frame.bytes.length} bytes; the hub accepts ${maxJsonBytes}`)
   const result = schema.safeParse(decodeJsonPayload(frame))
   if (result.success) return result.data
   const { path, message } = result.error.issues[0]!

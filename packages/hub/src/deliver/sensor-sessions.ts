@@ -12,10 +12,10 @@ import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { SensorSession } from './sensor-session.ts'
 import type { TableDelivery } from './table-delivery.ts'
 
-/** What a sensor may speak of, by the token of its hello or by what its connection showed; undefined: it is refused. */
+/** What a sensor may report, by its hello's token or its connection's credentials; undefined: it is refused. */
 export type LetIn = (token: string | undefined) => AppGrant | undefined
 
-/** What sensors are served with. */
+/** What serving sensors needs. */
 export interface SensorService {
   readonly runtime: Runtime
   readonly hubId: string
@@ -28,11 +28,11 @@ export interface SensorService {
   readonly delivery: TableDelivery
   readonly lane: InvalidationLane
   readonly barred: BarredSensors
-  /** Questions about keys that wait for an answer. */
+  /** Questions about keys that are waiting for an answer. */
   readonly inspections: Inspections
   /** The clusters whose changes the hub itself sees. */
   readonly watched: () => WatchedCluster[]
-  /** The text that a key's text is kept and shown by. */
+  /** Maps a key's text to the one that is stored and shown. */
   readonly outside: (text: string) => string
 }
 
@@ -47,7 +47,7 @@ interface Connection {
   readonly openedAt: number
 }
 
-/** All sensors that are connected: they get heartbeats and the invalidations of the lane. */
+/** All connected sensors: they get heartbeats and the lane's invalidations. */
 export class SensorSessions {
   readonly #service: SensorService
   readonly #connections = new Set<Connection>()
@@ -93,7 +93,7 @@ export class SensorSessions {
     return session
   }
 
-  /** Processes of these services that can be asked about a key of the cluster; of all services where none is named. */
+  /** Processes of these services (all services if none is named) that can be asked about a key of the cluster. */
   inspectable(redisClusterId: string, services: readonly string[]): InspectedSensor[] {
     const found: InspectedSensor[] = []
     for (const { session } of this.#connections) {
@@ -104,7 +104,7 @@ export class SensorSessions {
     return found
   }
 
-  /** Cuts off those whose token or certificate is taken no more. */
+  /** Closes connections whose token or certificate is no longer accepted. */
   dropInvalid(): void {
     for (const { session } of this.#connections) session.checkGrant()
   }
@@ -116,12 +116,12 @@ export class SensorSessions {
     this.#connections.clear()
   }
 
-  /** Each connection may hold a frame that has begun. */
+  /** Every connection may hold an unfinished frame. */
   #endOldest(instance: Instance): void {
     if (instance.connections <= this.#service.maxInstanceConnections) return
     for (const { session } of this.#connections) {
       if (session.instance !== instance) continue
-      session.close(closeCodes.refused, 'the process has connected again')
+      session.close(closeCodes.refused, 'the process has reconnected')
       return
     }
   }

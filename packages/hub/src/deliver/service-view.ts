@@ -14,7 +14,7 @@ export interface TableListener {
   onDelta(delta: TableDelta, frame: Uint8Array): void
 }
 
-/** What to send about one key: its entry, or that it has none. */
+/** What to send about a key: its entry, or that it has none. */
 type Change = { readonly redisClusterId: string; readonly key: string; readonly entry: TableEntry | undefined }
 
 /**
@@ -25,7 +25,7 @@ type Change = { readonly redisClusterId: string; readonly key: string; readonly 
  */
 export class ServiceView {
   readonly listeners = new Set<TableListener>()
-  /** False while only readers have named the service: it may be a slip, and nobody else is told of it. */
+  /** False while only readers have named the service: it may be a typo, so nobody else is told. */
   isKnown = false
   version: number
   rules: readonly Rule[]
@@ -62,7 +62,7 @@ export class ServiceView {
     this.#changes.set(id, { redisClusterId, key, entry })
   }
 
-  /** Tells that the key has no entry, also where it had none: a process may have acted by itself. */
+  /** Announces that the key has no entry, even if it had none: a process may have acted on its own. */
   remove(redisClusterId: string, key: string): void {
     const id = entryId(redisClusterId, key)
     this.#entries.delete(id)
@@ -83,7 +83,7 @@ export class ServiceView {
     return { epoch, version: this.version, entries, rules: this.rules, isOff }
   }
 
-  /** Brings the view to `version` and tells its listeners what changed. */
+  /** Brings the view to `version` and notifies its listeners of the changes. */
   flush(epoch: string, version: number, isOff: boolean): void {
     const changes = [...this.#changes.values()]
     const delta: TableDelta = {

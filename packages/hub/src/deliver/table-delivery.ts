@@ -26,21 +26,21 @@ const maxServices = 10_000
  *
  * An entry is in the views of the services that touch its key, and enters a view as soon as the service is first seen
  * touching it. Changes wait for `flush`, which sends one delta per changed service; the collector flushes at the end of
- * each report, so a crossing leaves the hub in the same turn in which it was seen.
+ * each report, so a crossing leaves the hub in the turn in which it was seen.
  */
 export class TableDelivery implements DecisionSink {
   readonly epoch: string
   #version: number
-  /** True where a config centre carries the table to processes that have no link to a hub. */
+  /** True if a config centre carries the table to processes without a link to a hub. */
   isPublished = false
   #isOff: boolean
   #rules: readonly Rule[] = []
   readonly #views = new Map<string, ServiceView>()
   readonly #entries = new Map<HeatTrack, TableEntry>()
-  /** How many entries each key has: one for every rule that it is hot by. */
+  /** How many entries each key has: one for each rule that makes it hot. */
   readonly #hotKeys = new Map<string, number>()
   readonly #options: TableDeliveryOptions
-  /** Entries that changed since they were last saved; the value tells which it was. */
+  /** Entries changed since they were last saved, with their identity. */
   #toSave = new Map<HeatTrack, TableEntry>()
   readonly #placed = new PlacedNames()
   /** The entries of keys that have copies. */
@@ -68,7 +68,7 @@ export class TableDelivery implements DecisionSink {
     return this.#entries.values()
   }
 
-  /** True where the key has an entry under any rule. */
+  /** True if the key has an entry under any rule. */
   has(redisClusterId: string, key: string): boolean {
     return this.#hotKeys.has(entryId(redisClusterId, key))
   }
@@ -82,7 +82,10 @@ export class TableDelivery implements DecisionSink {
     for (const named of this.#views) if (named[1].isKnown) yield named
   }
 
-  /** A limit holds in the process that alone has counted the key, and in others once a second one has: one that lies limits itself. */
+  /**
+   * A limit applies only in the process that alone has counted the key, and in others once a second process has: a
+   * process that lies only limits itself.
+   */
   set(track: HeatTrack, decided: TableEntry): void {
     const entry = this.#placed.in(this.#rolledOut(narrowed(track, decided)))
     this.#noteCopied(track, entry.strategy.strategy === 'RedundantKeys')
@@ -95,7 +98,7 @@ export class TableDelivery implements DecisionSink {
     for (const service of track.services) this.#known(service).set(entry)
   }
 
-  /** A process tells under which names the copies of a key are in Redis. */
+  /** A process reports the names of a key's copies in Redis. */
   setPlaced(redisClusterId: string, key: string, names: readonly string[], isRefresher: boolean, now: number): void {
     const tracks = this.#copied.get(entryId(redisClusterId, key))
     const first = tracks?.values().next().value
@@ -118,7 +121,7 @@ export class TableDelivery implements DecisionSink {
     this.#placed.forget(track.redisClusterId, track.key)
   }
 
-  /** A second process has counted the key: what is done for it holds for all. */
+  /** A second process has counted the key: its handling now applies to all. */
   widen(track: HeatTrack): void {
     const entry = this.#entries.get(track)
     if (entry?.onlyInstance === undefined) return
@@ -146,7 +149,7 @@ export class TableDelivery implements DecisionSink {
     this.#known(serviceId).set(entry)
   }
 
-  /** A service has another rule for the key now. */
+  /** A service now has another rule for the key. */
   removeService(track: HeatTrack, serviceId: string): void {
     track.removeService(serviceId)
     const entry = this.#entries.get(track)
@@ -155,7 +158,7 @@ export class TableDelivery implements DecisionSink {
     this.view(serviceId).remove(track.redisClusterId, track.key)
   }
 
-  /** A process acted on the key without reason; its service is notified that there is no entry, unless there is one. */
+  /** A process acted on the key without cause: unless there is an entry, its service is told that there is none. */
   takeBack(serviceId: string, redisClusterId: string, key: string): void {
     if (this.view(serviceId).has(redisClusterId, key)) return
     this.view(serviceId).remove(redisClusterId, key)
@@ -191,7 +194,7 @@ export class TableDelivery implements DecisionSink {
 
   /** Joins a sensor to its service's table; what it gets first, and how it leaves. */
   join(serviceId: string, listener: TableListener): { readonly snapshot: TableSnapshot; leave(): void } {
-    // Nothing may be pending when a snapshot is made: its version would hide it.
+    // No change may be pending when a snapshot is made: its version would hide it.
     this.flush()
     const view = this.#known(serviceId)
     view.listeners.add(listener)
@@ -219,7 +222,7 @@ export class TableDelivery implements DecisionSink {
     return view
   }
 
-  /** An entry of a rule that not every process has. */
+  /** An entry of a rule that is being rolled out. */
   #rolledOut({ rollout: _, ...entry }: TableEntry): TableEntry {
     const percent = this.#rules.find(({ id }) => id === entry.ruleId)?.rollout?.percent ?? 100
     return percent === 100 ? entry : { ...entry, rollout: percent }
@@ -254,7 +257,10 @@ export class TableDelivery implements DecisionSink {
     this.#fresh.clear()
   }
 
-  /** A service whose processes have no link to a hub has no listeners either: its entries are read over HTTP, or from a config centre. */
+  /**
+   * A service whose processes have no link to a hub has no listeners: its entries are read over HTTP or from a config
+   * centre.
+   */
   #dropUnused(): void {
     for (const [serviceId, view] of this.#views) {
       if (view.listeners.size === 0 && view.isEmpty) this.#views.delete(serviceId)
@@ -263,8 +269,8 @@ export class TableDelivery implements DecisionSink {
 }
 
 /**
- * The rules that travel with a service's table. Those in shadow mode too: they act nowhere, but a key that they win must
- * not be acted on under a rule of lower priority.
+ * The rules that travel with a service's table. Includes those in shadow mode: they act nowhere, but a key that they
+ * win must not be handled under a rule of lower priority.
  */
 function rulesOf(rules: readonly Rule[], serviceId: string): readonly Rule[] {
   return rules.filter((rule) => rule.serviceId === '*' || rule.serviceId === serviceId)

@@ -5,30 +5,30 @@ import { redactFinding } from '../findings/redact-finding.ts'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
 
-/** One node's load as the server counts it, beside what sensors report of it. */
+/** One node's load as counted by the server, next to what sensors report. */
 export interface EngineNodeView {
   readonly node: string
   readonly operationsPerSecond: number
-  /** What sensors say reached it. */
+  /** What reached it according to sensors. */
   readonly reportedPerSecond: number
-  /** The part of the load that no sensor reports, 0 to 1. */
+  /** The fraction of the load that no sensor reports, 0 to 1. */
   readonly unreportedShare: number
   readonly cpuMicrosecondsPerSecond?: number
 }
 
-/** What the servers of one cluster say of themselves. */
+/** The statistics of one cluster's servers. */
 export interface EngineView {
   readonly redisClusterId: string
   readonly at: number
   readonly nodes: readonly EngineNodeView[]
-  /** The busiest slots, where the server counts by slot. */
+  /** The busiest slots, if the server counts by slot. */
   readonly slots: readonly SlotLoad[]
-  /** The server's own hot keys, where it has HOTKEYS. */
+  /** The server's own hot keys, if it has HOTKEYS. */
   readonly hotKeys: readonly FoundKey[]
   readonly notes: readonly string[]
 }
 
-/** Ways to ask a server; replaced in tests by what newer servers are documented to answer. */
+/** Ways to query a server; tests replace them with the documented answers of newer servers. */
 export interface EngineQuestions {
   slots(): Promise<Finding>
   hotKeys(): Promise<Finding>
@@ -43,17 +43,17 @@ export interface EngineSensorOptions {
   readonly runtime: Runtime
   /** @default 10000 */
   readonly intervalMs?: number
-  /** How long the servers are watched each time. @default 1000 */
+  /** How long the servers are observed each time. @default 1000 */
   readonly durationMs?: number
-  /** What a key is called in the view. @default its name */
+  /** A key's name in the view. @default its name */
   readonly outside?: (key: string) => string
   /** @default find's */
   readonly questions?: EngineQuestions
 }
 
 /**
- * Asks the servers of one cluster about themselves: operations of each node, `CLUSTER SLOT-STATS` and `HOTKEYS` where they
- * have them. What they count and sensors do not report is load of clients that Firebreak does not see.
+ * Queries the statistics of one cluster's servers: operations of each node, and `CLUSTER SLOT-STATS` and `HOTKEYS` if
+ * available. What they count beyond the sensors' reports is load from clients that Firebreak does not see.
  */
 export class EngineSensor {
   readonly #options: EngineSensorOptions
@@ -86,7 +86,7 @@ export class EngineSensor {
     this.#timer?.cancel()
   }
 
-  /** Asks once; a server that does not answer leaves a note, never an error. */
+  /** Queries once; a server that does not answer adds a note, never an error. */
   async ask(): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true
@@ -115,12 +115,12 @@ export class EngineSensor {
     const now = runtime.clock.now()
     const { redis, local, copies, limited, writes } = traffic.latest(now)
     const all = redis + local + copies + limited + writes
-    // Sensors count all accesses; those that a shield answers by itself never reach the server.
+    // Sensors count all accesses; those answered by a shield never reach the server.
     const reachedPart = all === 0 ? 1 : (redis + copies + writes) / all
     const reported = slots.ratePerSecond(redisClusterId, now) * reachedPart
     const operations = nodes.reduce((sum, node) => sum + node.operationsPerSecond, 0)
     return nodes.map(({ node, operationsPerSecond, cpuMicrosecondsPerSecond }) => {
-      // A report does not say which node it is about: nodes have their part by their own count.
+      // A report does not say which node it concerns: it is divided by the nodes' own counts.
       const part = operations === 0 ? 0 : reported * (operationsPerSecond / operations)
       const unreported = Math.max(0, operationsPerSecond - part)
       return {

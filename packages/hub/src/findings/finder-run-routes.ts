@@ -6,10 +6,10 @@ import type { FinderRuns } from './finder-runs.ts'
 
 const startBody = z.strictObject({ kind: z.enum(['big', 'hot']), redisClusterId: z.string().min(1).max(256) })
 
-/** What becomes of a person's change in the audit. */
+/** Records a person's change in the audit. */
 type Audit = (who: string, what: string, before: unknown, after: unknown) => Promise<void>
 
-/** Searches that users start at the hub. */
+/** Searches that users start from the hub. */
 export function finderRunRoutes(runs: FinderRuns, audit: Audit): ApiRoute[] {
   const known = (id: string) => {
     const run = runs.get(id)
@@ -64,7 +64,7 @@ export function finderRunRoutes(runs: FinderRuns, audit: Audit): ApiRoute[] {
       status: 204,
       async handle({ params, caller }) {
         const { id } = known(params['id']!)
-        if (!runs.stop(id)) throw new ApiProblem(409, 'FB_FINDER_OVER', `the run ${id} is over`, 'id')
+        if (!runs.stop(id)) throw new ApiProblem(409, 'FB_FINDER_OVER', `the run ${id} has ended`, 'id')
         await audit(caller.who, `stop search ${id}`, null, null)
       },
     },

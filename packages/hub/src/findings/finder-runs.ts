@@ -9,7 +9,7 @@ export interface SearchedServer {
   readonly url: string
 }
 
-/** One way to search; tests put their own in its place. */
+/** One way to search; tests substitute their own. */
 export type Search = (
   url: string,
   options: { signal: AbortSignal; progress: (progress: Progress) => void },
@@ -18,7 +18,7 @@ export type Search = (
 export interface FinderRunsOptions {
   readonly servers: readonly SearchedServer[]
   readonly runtime: Runtime
-  /** What a key is called in everything that the hub shows. @default as it is */
+  /** A key's name in everything that the hub shows. @default its name */
   readonly outside?: ((key: string) => string) | undefined
   /** Called for each finished run. */
   readonly onEnd?: ((run: FinderRunView) => void) | undefined
@@ -40,7 +40,7 @@ const defaultSearches: Readonly<Record<FinderRunView['kind'], Search>> = {
   hot: (url, options) => findHotByScan({ ...connected(url), ...options, isGentle: true }),
 }
 
-/** Searches for hot and big keys that users start at the hub, on its configured servers (`engines`). */
+/** Searches for hot and big keys that users start from the hub, on its configured servers (`engines`). */
 export class FinderRuns {
   readonly #options: FinderRunsOptions & Required<Pick<FinderRunsOptions, 'searches'>>
   readonly #runs = new Map<string, Run>()
@@ -66,7 +66,7 @@ export class FinderRuns {
     return this.#runs.get(id)?.view
   }
 
-  /** Begins a search; undefined where the hub knows no such server. */
+  /** Starts a search; undefined if the hub knows no such server. */
   start(kind: FinderRunView['kind'], redisClusterId: string, who: string): FinderRunView | undefined {
     const server = this.#options.servers.find((known) => known.redisClusterId === redisClusterId)
     if (server === undefined) return undefined
@@ -121,7 +121,7 @@ export class FinderRuns {
       const state = signal.aborted ? 'stopped' : 'done'
       change({ state, result, progress: state === 'done' ? 1 : run.view.progress, endedAt: runtime.clock.now() })
     } catch (error) {
-      // A password of the address is in no message of find's.
+      // Find's messages never contain the address' password.
       change({ state: 'failed', detail: (error as Error).message, endedAt: runtime.clock.now() })
     }
     this.#options.onEnd?.(run.view)

@@ -3,21 +3,21 @@ import type { FastifyInstance } from 'fastify'
 import { parseFinding } from './finding-schema.ts'
 import { redactFinding } from './redact-finding.ts'
 
-/** How many findings a hub keeps, and where new ones are reported. */
+/** How many findings a hub keeps, and who is told about new ones. */
 export interface FindingRoutesOptions {
-  /** Older ones go when there are more. @default 100 */
+  /** Beyond this, older ones are dropped. @default 100 */
   readonly maxFindings?: number
   /** Bytes of one finding. @default 5 MiB */
   readonly maxBytes?: number
-  /** What a key is called in answers. @default its name */
+  /** A key's name in answers. @default its name */
   readonly outside?: (key: string) => string
   /** Called with each new finding, to push it to open consoles. */
   readonly onFinding?: (finding: Finding) => void
 }
 
 /**
- * The hub's side of `firebreak find --hub`: takes findings, keeps the last ones in memory, and lists them for the
- * console, newest first. A finding that is sent again replaces itself.
+ * The hub's side of `firebreak find --hub`: accepts findings, keeps the latest in memory, and lists them for the
+ * console, newest first. A finding that is resent replaces itself.
  */
 export async function findingRoutes(app: FastifyInstance, options: FindingRoutesOptions = {}): Promise<void> {
   const { maxFindings = 100, maxBytes = 5 << 20, onFinding, outside } = options

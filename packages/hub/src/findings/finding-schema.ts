@@ -46,7 +46,10 @@ const prefix: z.ZodType<Prefix> = z.object({
   children: z.lazy(() => z.array(prefix).max(20_000)),
 })
 
-/** What `POST /v1/findings` takes: the shape that `firebreak find --json` prints. Fields of later versions are dropped. */
+/**
+ * What `POST /v1/findings` accepts: the shape that `firebreak find --json` prints. Fields of later versions are
+ * dropped.
+ */
 export const findingSchema = z.object({
   version: z.literal(1),
   id: z.uuid(),
@@ -108,7 +111,7 @@ export const findingSchema = z.object({
   notes: z.array(z.string().max(4000)).max(200),
 })
 
-/** A finding out of a request's body, or the sentence that says what is wrong with it. */
+/** A finding from a request's body, or a message that says what is wrong with it. */
 export function parseFinding(body: unknown): { finding: Finding } | { problem: string } {
   const result = findingSchema.safeParse(body)
   if (result.success) return { finding: result.data as unknown as Finding }

@@ -1,7 +1,10 @@
 import { keyText, parseKeyText } from '@firebreak/core'
 import type { Finding, FoundKey } from '@firebreak/find'
 
-/** A finding under the names that keys have outside; prefixes are parts of names, and go where names are redacted. */
+/**
+ * A finding with keys under their outside names; prefixes are parts of names, so they are removed if names are
+ * redacted.
+ */
 export function redactFinding(finding: Finding, outside: (key: string) => string): Finding {
   let isRedacted = false
   const renamed = (keys: readonly FoundKey[]) =>

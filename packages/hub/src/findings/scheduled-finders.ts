@@ -6,7 +6,7 @@ import type { Schedule } from '../schedule/cron.ts'
 import { parseSchedule } from '../schedule/parse-schedule.ts'
 import type { FinderRuns, SearchedServer } from './finder-runs.ts'
 
-/** A look that comes again. */
+/** A search that recurs. */
 export interface FinderPlan {
   readonly redisClusterId: string
   readonly kind: FinderRunView['kind']
@@ -19,15 +19,15 @@ export interface ScheduledFindersOptions {
   readonly core: HubCore
 }
 
-/** What a hot look found holds until the next one, and no longer than this. */
+/** The results of a hot-key search apply until the next one, and no longer than this. */
 const maxHeldMs = 3_600_000
 const reportMs = 1000
-/** Timers end after 24.8 days at most, and the wall clock may be set meanwhile: the time is looked at this often. */
+/** Timers last at most 24.8 days, and the wall clock may be set meanwhile: the time is checked this often. */
 const waitMs = 3_600_000
 const maxKeys = 1000
-/** Less than this part of a rate may be the estimate's error. */
+/** A smaller fraction of a rate may be the estimate's error. */
 const leastShare = 0.2
-/** The service, host and agent under which finds are shown. */
+/** The service, host and agent under which results are shown. */
 export const finderService = 'finder'
 const who = 'the schedule'
 
@@ -57,14 +57,14 @@ export function parseFinderPlans(lines: readonly string[], servers: readonly Sea
  */
 export class ScheduledFinders {
   readonly #options: ScheduledFindersOptions
-  /** Plans whose time has come while another look was under way. */
+  /** Plans that came due while another search was running. */
   readonly #waiting = new Set<FinderPlan>()
   readonly #timers = new Map<FinderPlan | 'report', TimerHandle>()
-  /** What the last hot look of each cluster found, and until when it holds. */
+  /** The result of each cluster's last hot-key search, and until when it applies. */
   readonly #found = new Map<string, { readonly keys: readonly HotFind[]; readonly until: number }>()
-  /** Bytes of the keys that the last big look of each cluster found. */
+  /** Bytes of the keys found by each cluster's last big-key search. */
   readonly #sizes = new Map<string, ReadonlyMap<string, number>>()
-  /** What was reported of each key a second ago. */
+  /** What was reported for each key a second ago. */
   readonly #reported = new Map<string, number>()
   #sequence = 0
 
@@ -88,13 +88,13 @@ export class ScheduledFinders {
     for (const timer of this.#timers.values()) timer.cancel()
   }
 
-  /** A run has ended, whoever started it: what it found counts as heat. */
+  /** A run has ended, whoever started it: its results count as heat. */
   ended({ redisClusterId, kind, state, result, detail, who: starter }: FinderRunView): void {
     const { core, plans } = this.#options
     this.#lookNext()
     const id = `finder:${redisClusterId}/${kind}`
     if (state === 'failed' && starter === who) {
-      const cause = `looking for ${kind} keys of ${redisClusterId} failed: ${detail}`
+      const cause = `the search for ${kind} keys of ${redisClusterId} failed: ${detail}`
       core.alarms.raise({ id, severity: 'warning', cause, retry: 'at its next scheduled time' })
     } else if (state === 'done') core.alarms.clear(id)
     const found = result as Finding | null
@@ -107,7 +107,7 @@ export class ScheduledFinders {
     const keys = found.keys.flatMap(hotFind).slice(0, maxKeys)
     const now = core.options.runtime.wallClock.now()
     const plan = plans.find((known) => known.redisClusterId === redisClusterId && known.kind === 'hot')
-    // Until the next look has ended: twice its distance is more than that takes.
+    // Until the next search has ended: twice the interval is more than enough.
     const nextMs = (plan?.schedule.next(now) ?? now + maxHeldMs) - now
     this.#found.set(redisClusterId, { keys, until: now + Math.min(maxHeldMs, nextMs * 2) })
   }
@@ -124,7 +124,7 @@ export class ScheduledFinders {
     this.#timers.set(plan, timers.setTimeout(wake, Math.min(waitMs, leftMs)))
   }
 
-  /** One search at a time, as for users: a plan whose time has come waits for its turn. */
+  /** One search at a time, as for users: a plan that is due waits for its turn. */
   #look(plan: FinderPlan): void {
     this.#waiting.add(plan)
     this.#lookNext()
@@ -172,7 +172,7 @@ export class ScheduledFinders {
     }
   }
 
-  /** The part of a rate that no process reports; too little of it is the estimate's error. */
+  /** The part of a rate that no process reports; a small remainder is the estimate's error. */
   #unseen(redisClusterId: string, key: string, rate: number): number {
     const { core } = this.#options
     const id = entryId(redisClusterId, key)

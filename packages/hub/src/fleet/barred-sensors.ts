@@ -44,14 +44,14 @@ export class BarredSensors {
     return [...this.#barred.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  /** Throws where the process is kept out. */
+  /** Throws if the process is blocked. */
   check(instance: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): void {
     if (this.#barred.size === 0) return
     const barred = this.#barred.get(idOf(instance))
     if (barred !== undefined) throw new SensorBarredError(barred.why)
   }
 
-  /** The same of a host that speaks for all its processes of a service: one of them is kept out. */
+  /** The same for a host that reports for all its processes of a service: throws if one of them is blocked. */
   checkHost(serviceId: string, hostId: string): void {
     for (const { id, why } of this.#barred.values())
       if (id.startsWith(`${serviceId}/${hostId}/`)) throw new SensorBarredError(why)
@@ -90,7 +90,7 @@ export interface BarredRoutesOptions {
   readonly onChange: () => void
 }
 
-/** Processes are kept out and let in again by operators. */
+/** Operators block and unblock processes. */
 export function barredRoutes({ barred, now, audit, onChange }: BarredRoutesOptions): ApiRoute[] {
   return [
     {

@@ -5,13 +5,13 @@ import type { PassingAlarms } from '../alarms/passing-alarms.ts'
 import type { HostRegister, Instance } from './host-register.ts'
 import type { StalenessBoard } from './staleness-board.ts'
 
-/** How long the alarm of a rule's staleness is left to be seen. */
+/** How long the alarm about a rule's staleness stays visible. */
 const staleAlarmMs = 60_000
 
-/** One process does not fill the board. */
+/** Keeps one process from filling the board. */
 const maxAlarmsOfProcess = 10
 
-/** Troubles that the state of a watcher tells better, and ends. */
+/** Problems that the watcher's state reports better, and ends. */
 const toldByWatchers = new Set(['tracking-refused', 'watcher-refused', 'watcher-lost'])
 
 export interface FleetAlarmsOptions {
@@ -24,7 +24,7 @@ export interface FleetAlarmsOptions {
   readonly ruleOf: (id: string) => Rule | undefined
 }
 
-/** Raises and ends the alarms that follow from what sensors tell: deaf shields, refused reports, stale values. */
+/** Raises and ends the alarms that follow from sensors' reports: deaf shields, refused reports, stale values. */
 export class FleetAlarms {
   readonly #options: FleetAlarmsOptions
   readonly #staleUntil = new Map<string, number>()
@@ -34,7 +34,7 @@ export class FleetAlarms {
     this.#options = options
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   watch(now: number): void {
     this.#watchShields()
     this.#watchRefusals()
@@ -45,11 +45,11 @@ export class FleetAlarms {
     }
   }
 
-  /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
+  /** A canary checked a value of a rule; one staler than the rule allows raises an alarm. */
   observe(ruleId: string, staleMs: number, now: number): void {
     const { staleness, ruleOf, alarms } = this.#options
     const rule = ruleOf(ruleId)
-    // A sensor may name any rule: those that there are.
+    // A sensor may name any rule: only existing ones count.
     if (rule === undefined) return
     staleness.add(ruleId, staleMs, now)
     const allowedMs = rule.maxStalenessMs
@@ -60,12 +60,12 @@ export class FleetAlarms {
     this.#staleUntil.set(ruleId, now + staleAlarmMs)
   }
 
-  /** What of its own does not work in an application or a proxy; each is left to be seen for a minute. */
+  /** Internal failures of a shield or proxy; each stays visible for a minute. */
   tellTroubles({ serviceId, hostId }: Instance, troubles: NonNullable<StatusPayload['troubles']>): void {
     for (const { kind, message } of troubles.slice(0, maxAlarmsOfProcess)) {
       if (toldByWatchers.has(kind)) continue
       const cause = `${serviceId} on ${hostId}: ${message}`
-      const retry = "Redis calls go on without it; the process' own warnings say more"
+      const retry = "Redis calls continue without it; see the process' own warnings"
       const from = `${serviceId}/${hostId}`
       const { passing } = this.#options
       passing.show({ id: `shield:${from}/${kind}`, severity: 'warning', cause, retry }, undefined, serviceId)
@@ -96,9 +96,9 @@ export class FleetAlarms {
         const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
         broken.add(id)
         const cause = isDeaf
-          ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
+          ? `${serviceId} on ${hostId} is not notified of changes in ${redisClusterId}: ${detail}`
           : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
-        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
+        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is requested again at every reconnect'
         alarms.raise({ id, severity: 'warning', cause, retry }, serviceId)
       }
     }

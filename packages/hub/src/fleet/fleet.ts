@@ -19,23 +19,25 @@ export interface FleetOptions extends SensorBoundsOptions {
   readonly alarms: AlarmBoard
   readonly passing: PassingAlarms
   readonly ruleOf: (id: string) => Rule | undefined
-  /** Told what each status says of a strategy. */
+  /** Called with what each status says about a strategy. */
   readonly onEffect: (effect: KeyEffect, hostId: string) => void
   /** The version of a service's table. */
   readonly tableVersionOf?: (serviceId: string) => number
-  /** Told of each status. */
+  /** Called with each status. */
   readonly onStatus?: (instance: Instance, status: StatusPayload, now: number) => void
   readonly maxTokenProcesses: number
   /** Reports refused since start, by cause. */
   readonly refused: () => Readonly<Record<string, number>>
 }
 
-/** What the hub knows of the processes that report: who they are, what their shields do, and what is wrong with them. */
+/**
+ * What the hub knows about the processes that report: who they are, what their shields do, and what is wrong with them.
+ */
 export class Fleet {
   readonly hosts: HostRegister
   readonly bounds: SensorBounds
   readonly tokenProcesses: TokenProcesses
-  /** The same of processes that tell of their locks, and of hosts that tell of alarms: they count apart. */
+  /** The same for processes that report locks, and hosts that report alarms: they are counted separately. */
   readonly tellers: Readonly<Record<'locks' | 'alarms', TokenProcesses>>
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
@@ -57,13 +59,13 @@ export class Fleet {
     const { maxTokenProcesses, alarms } = options
     this.tokenProcesses = new TokenProcesses(maxTokenProcesses, alarms)
     this.tellers = {
-      locks: new TokenProcesses(maxTokenProcesses, alarms, 'tell of locks'),
-      alarms: new TokenProcesses(maxTokenProcesses, alarms, 'tell of alarms'),
+      locks: new TokenProcesses(maxTokenProcesses, alarms, 'report locks'),
+      alarms: new TokenProcesses(maxTokenProcesses, alarms, 'report alarms'),
     }
     this.#alarms = new FleetAlarms({ ...options, hosts: this.hosts, staleness: this.staleness })
   }
 
-  /** What a sensor's shield did since its last status. */
+  /** What a sensor's shield has done since its last status. */
   takeStatus(instance: Instance, status: StatusPayload): void {
     const now = this.#clock.now()
     const { counters } = status
@@ -84,27 +86,27 @@ export class Fleet {
       this.#nodeCounts.add(redisClusterId, idOf(instance), count, now)
   }
 
-  /** Masters of a cluster; 1 where no sensor has told. */
+  /** Masters of a cluster; 1 if no sensor has reported them. */
   nodeCount(redisClusterId: string): number {
     return this.#nodeCounts.of(redisClusterId)
   }
 
-  /** Throws, and cuts the process off, where it claims more keys than one can. */
+  /** Throws, and cuts the process off, if it claims more keys than a process can. */
   checkClaim(grant: AppGrant, instance: Instance, now: number): void {
     this.#bounded(grant, instance, now, () => this.bounds.checkClaim(instance, now))
   }
 
-  /** The same of frames. */
+  /** The same for frames. */
   checkFrame(grant: AppGrant, instance: Instance, kind: keyof typeof frameWeights, now: number): void {
     this.#bounded(grant, instance, now, () => this.bounds.checkFrame(instance, kind, now))
   }
 
-  /** The same of bytes. */
+  /** The same for bytes. */
   checkFrameBytes(grant: AppGrant, instance: Instance, byteCount: number, now: number): void {
     this.#bounded(grant, instance, now, () => this.bounds.checkFrameBytes(instance, byteCount, now))
   }
 
-  /** The same of the clusters that it names. */
+  /** The same for the clusters that it names. */
   checkClusters(grant: AppGrant, instance: Instance, names: Iterable<string>, now: number): void {
     this.#bounded(grant, instance, now, () => this.bounds.checkClusters(instance, names, now))
   }
@@ -118,7 +120,7 @@ export class Fleet {
     }
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   forget(now: number): void {
     this.hosts.expire(now)
     this.traffic.forget(now)
@@ -127,7 +129,7 @@ export class Fleet {
     this.#nodeCounts.forget(now)
   }
 
-  /** Once a second: raises and ends alarms. */
+  /** Called once a second: raises and ends alarms. */
   watch(now: number): void {
     this.#alarms.watch(now)
     this.bounds.watch(now)

@@ -13,7 +13,7 @@ export class Instance {
   readonly clock = new ClockOffset()
   readonly sequences = new SequenceWindow()
   readonly accesses = new SlidingWindow(2000)
-  /** How long its reports count, where they say so. */
+  /** How much time each of its reports covers, if it says so. */
   intervalMs = 0
   /** Its recent volume of reports. */
   use = new InstanceUse()
@@ -23,7 +23,7 @@ export class Instance {
   connections = 0
   lastSeenAt: number
   tableVersion = 0
-  /** The table that it has not confirmed yet, and since when it should. */
+  /** The table that it has not confirmed yet, and since when that is due. */
   #awaited: { readonly version: number; readonly since: number } | undefined
   isOff = false
   hitRate: number | null = null
@@ -94,11 +94,11 @@ export interface HostRegisterOptions {
   readonly maxInstances: number
 }
 
-/** A cluster that no sensor has spoken of for this long is gone. */
+/** A cluster that no sensor has named for this long is gone. */
 const clusterTimeoutMs = 86_400_000
 const maxClusters = 1000
 
-/** Redis clusters that a process watches and that are shown. */
+/** Number of watched Redis clusters shown per process. */
 const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
@@ -106,21 +106,24 @@ const clusterPrefix = 'cluster\u0000'
 const readerPrefix = 'reader\u0000'
 const maxReaders = 10_000
 
-/** How many processes report to a hub, of the totals that it tells the others. */
+/** The name of the process count among the totals that a hub shares with the others. */
 export function processesIn(totals: Readonly<Record<string, number>>): number {
   return Object.entries(totals).reduce((sum, [name, size]) => sum + (name.startsWith(othersPrefix) ? size : 0), 0)
 }
 
-/** The live list of processes that report, by their own heartbeats and reports. */
+/** The live list of reporting processes, by their own heartbeats and reports. */
 export class HostRegister {
   readonly #instances = new Map<string, Instance>()
-  /** Processes by service: asked for every key that is posted or becomes hot. */
+  /** Processes by service: needed for every key that is posted or becomes hot. */
   readonly #sizes = new Map<string, number>()
-  /** Those of other hubs. */
+  /** The same for other hubs. */
   readonly #others = new Map<string, number>()
-  /** When sensors last spoke of each cluster. */
+  /** When sensors last named each cluster. */
   readonly #clusters = new Map<string, number>()
-  /** Services that read their table over HTTP, and until when they count as there: nobody need report to take part. */
+  /**
+   * Services that read their table over HTTP, and until when they count as present: a process may take part without
+   * reporting.
+   */
   readonly #readers = new Map<string, number>()
   #othersClusters: readonly string[] = []
   #othersReaders: readonly string[] = []
@@ -134,20 +137,20 @@ export class HostRegister {
     return this.#instances.size
   }
 
-  /** The process, made where it is new; undefined where the register is full. */
+  /** The process, added if it is new; undefined if the register is full. */
   find(serviceId: string, hostId: string, instanceId: string, now: number): Instance | undefined {
     const instance = this.lookUp(serviceId, hostId, instanceId, now)
     return this.add(instance) ? instance : undefined
   }
 
-  /** The process, or one that could be added: nobody else sees it before. */
+  /** The process, or a new one that is not in the register yet. */
   lookUp(serviceId: string, hostId: string, instanceId: string, now: number): Instance {
     const known = this.#instances.get(registerId({ serviceId, hostId, instanceId }))
     if (known !== undefined) known.lastSeenAt = now
     return known ?? new Instance(serviceId, hostId, instanceId, now)
   }
 
-  /** False where the register is full, and the process is not in it. */
+  /** False if the register is full and the process is not in it. */
   add(instance: Instance): boolean {
     const id = registerId(instance)
     if (this.#instances.has(id)) return true
@@ -157,7 +160,7 @@ export class HostRegister {
     return true
   }
 
-  /** How many processes each service has here, and which clusters, under a name of its own among a hub's totals. */
+  /** How many processes each service has here, and which clusters exist, under separate names among a hub's totals. */
   own(): Record<string, number> {
     return Object.fromEntries([
       ...[...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size] as const),
@@ -166,7 +169,7 @@ export class HostRegister {
     ])
   }
 
-  /** The same of the other hubs. */
+  /** The same for the other hubs. */
   setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
     this.#others.clear()
     const all = totals.flatMap((hub) => Object.entries(hub))
@@ -181,7 +184,7 @@ export class HostRegister {
     }
   }
 
-  /** Services with a process at any hub: one that reports, or one that reads its table. */
+  /** Services with a process at any hub that reports or reads its table. */
   services(): string[] {
     const others = [...this.#others.keys(), ...this.#othersReaders]
     return [...new Set([...this.#sizes.keys(), ...this.#readers.keys(), ...others])]
@@ -206,7 +209,7 @@ export class HostRegister {
     if (this.#clusters.has(redisClusterId) || this.#clusters.size < maxClusters) this.#clusters.set(redisClusterId, now)
   }
 
-  /** Clusters that sensors of any hub have spoken of. */
+  /** Clusters that sensors of any hub have named. */
   clusters(): string[] {
     return [...new Set([...this.#clusters.keys(), ...this.#othersClusters])]
   }
@@ -225,7 +228,9 @@ export class HostRegister {
     return { connected, hosts: hosts.size, services: this.#sizes.size }
   }
 
-  /** Whether a process of these services can carry strategies out: one with a link to this hub, or any of another's. */
+  /**
+   * Whether a process of these services can carry out strategies: one with a link to this hub, or any at another hub.
+   */
   canHandle(services: ReadonlySet<string>): boolean {
     for (const serviceId of services) if (this.#others.has(serviceId)) return true
     for (const { serviceId, connections, isOff } of this.#instances.values()) {
@@ -246,7 +251,7 @@ export class HostRegister {
     for (const [serviceId, until] of this.#readers) if (now > until) this.#readers.delete(serviceId)
     for (const [id, seenAt] of this.#clusters) if (now - seenAt > clusterTimeoutMs) this.#clusters.delete(id)
     for (const [id, { serviceId, connections, lastSeenAt, intervalMs }] of this.#instances) {
-      // One that reports once a minute is there all the time.
+      // A process that reports once a minute counts as present all the time.
       const timeoutMs = Math.max(this.#options.hostTimeoutMs, intervalMs * 2.5)
       if (connections > 0 || now - lastSeenAt <= timeoutMs) continue
       this.#instances.delete(id)

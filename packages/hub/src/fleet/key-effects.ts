@@ -2,40 +2,40 @@ import { entryId, type KeyEffect, type KeyEffectView, parseKeyText, savedReads }
 import type { StrategyEffect } from '../decide/strategy-trials.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
-/** Statuses come about once a second: over five of them the numbers stand still. */
+/** Statuses arrive about once a second: over five of them the numbers are steady. */
 const windowMs = 5000
-/** A key takes a place for each so many characters of its name. */
+/** A key takes one place per this many characters of its name. */
 const maxPlaces = 10_000
 const charactersPerPlace = 256
 const maxTellers = 100
-/** What a process that is new to a key may say of it in any case. */
+/** What a process that is new to a key may report about it in any case. */
 const leastWeight = 10
 
 interface EffectOfKey {
   readonly localHits: SlidingWindow
   readonly redisReads: SlidingWindow
   readonly errors: SlidingWindow
-  /** Increments that went out as part of another's command; made when there is one. */
+  /** Increments merged into another command; created on the first one. */
   combined: SlidingWindow | undefined
   bytesSaved: number
   millisecondsSaved: number
-  /** Reads that never reached Redis since they were last taken. */
+  /** Reads that never reached Redis since last taken. */
   saved: number
   lastAt: number
-  /** What each process said last, and when. */
+  /** Each process' last report, and its time. */
   readonly tellers: Map<string, { weight: number; at: number }>
-  /** What the sensors of other hubs say, until when it counts. */
+  /** What the sensors of other hubs report, and until when it counts. */
   others: (StrategyEffect & { readonly until: number }) | undefined
 }
 
 const none: StrategyEffect = { reads: 0, helped: 0, errors: 0 }
 
-/** What strategies bring, key by key, from the shields' statuses. */
+/** The strategies' effect, key by key, from the shields' statuses. */
 export class KeyEffects {
   readonly #keys = new Map<string, EffectOfKey>()
   #takenPlaces = 0
 
-  /** One process weighs no more than the others do on average: none can make a strategy look useless by itself. */
+  /** One process counts no more than the others on average: none can make a strategy look useless by itself. */
   add(effect: KeyEffect, now: number, instanceId: string): void {
     const key = parseKeyText(effect.key)
     if (key === undefined) return
@@ -52,20 +52,20 @@ export class KeyEffects {
     known.lastAt = now
   }
 
-  /** What the sensors of other hubs say of a key; it counts until they are asked again, or for a while. */
+  /** What the sensors of other hubs report about a key; it counts until the next exchange, or for a while. */
   setOthers(redisClusterId: string, key: string, effect: StrategyEffect, now: number, until: number): void {
     if (effect.reads === 0 && effect.errors === 0 && !this.#keys.has(entryId(redisClusterId, key))) return
     const known = this.#find(redisClusterId, key, now)
     if (known !== undefined) known.others = { ...effect, until }
   }
 
-  /** What the strategy did in the last seconds by the word of this hub's sensors. */
+  /** What the strategy did in the last seconds according to this hub's sensors. */
   own(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
     const known = this.#keys.get(entryId(redisClusterId, key))
     return known && ownOf(known, now)
   }
 
-  /** Reads a second that the key's strategy keeps from Redis, over all hubs. */
+  /** Reads per second that the key's strategy keeps from Redis, over all hubs. */
   savedPerSecond(redisClusterId: string, key: string, now: number): number {
     return ((this.effect(redisClusterId, key, now)?.helped ?? 0) * 1000) / windowMs
   }
@@ -90,7 +90,7 @@ export class KeyEffects {
     }
   }
 
-  /** Whole reads that a strategy kept from Redis since this was last asked. */
+  /** Reads, in whole numbers, that a strategy kept from Redis since the last call. */
   takeSaved(redisClusterId: string, key: string): number {
     const known = this.#keys.get(entryId(redisClusterId, key))
     if (known === undefined) return 0
@@ -133,7 +133,7 @@ function placesOf(id: string): number {
   return Math.max(1, Math.ceil(id.length / charactersPerPlace))
 }
 
-/** The part of what a process says that counts; all of it where no other speaks of the key. */
+/** The fraction of a process' report that counts; all of it if no other reports the key. */
 function partOf({ tellers }: EffectOfKey, weight: number, now: number, instanceId: string): number {
   let [sum, count] = [0, 0]
   for (const [id, teller] of tellers) {

@@ -1,9 +1,9 @@
-/** Statuses come once a second; who has been silent for this long says nothing any more. */
+/** Statuses arrive once a second; after this long a silent process no longer counts. */
 const silentMs = 10_000
-/** A cluster that nobody speaks of is forgotten after this long. */
+/** A cluster that nobody names is forgotten after this long. */
 const forgottenMs = 600_000
 const maxClusters = 1000
-/** Processes that are asked of one cluster: more do not make it truer. */
+/** Processes considered per cluster: more would not improve the result. */
 const maxTellers = 20
 
 interface ClusterCount {
@@ -12,8 +12,8 @@ interface ClusterCount {
 }
 
 /**
- * How many masters each cluster has, as its sensors see them. The lower median of what processes say: one that is wrong, or
- * lies, moves it no further than the others do.
+ * How many masters each cluster has, as its sensors see them: the lower median, so that one process that is wrong or
+ * lies cannot move it beyond what others report.
  */
 export class NodeCounts {
   readonly #clusters = new Map<string, ClusterCount>()
@@ -27,14 +27,14 @@ export class NodeCounts {
     this.#clusters.set(redisClusterId, { tellers, at: now })
   }
 
-  /** 1 where no sensor has told. */
+  /** 1 if no sensor has reported it. */
   of(redisClusterId: string): number {
     const { tellers } = this.#clusters.get(redisClusterId) ?? { tellers: new Map<string, { count: number }>() }
     const counts = [...tellers.values()].map(({ count }) => count).sort((a, b) => a - b)
     return counts[Math.floor((counts.length - 1) / 2)] ?? 1
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   forget(now: number): void {
     for (const [id, { at }] of this.#clusters) if (now - at > forgottenMs) this.#clusters.delete(id)
   }

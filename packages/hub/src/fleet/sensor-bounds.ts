@@ -3,49 +3,52 @@ import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { ApiProblem } from '../errors.ts'
 import type { Instance } from './host-register.ts'
 
-/** What one process may say: no more than a process can do. */
+/** Bounds on what one process may report: no more than a process can do. */
 export interface SensorBoundsOptions {
   /** Accesses a second that one process may count. @default 2000000 */
   readonly maxInstanceAccessesPerSecond: number
   /** Entries a second that one process may report. @default 100000 */
   readonly maxInstanceKeysPerSecond: number
-  /** Clusters that one process may speak of. @default 100 */
+  /** Clusters that one process may name. @default 100 */
   readonly maxInstanceClusters: number
 }
 
-/** What is saved up while a process is silent: reports of so long may come together, as after a lost connection. */
+/**
+ * How much allowance a silent process accumulates: reports of this long may arrive together, as after a lost
+ * connection.
+ */
 const burstMs = 10_000
-/** What a report may take for each of the entries that it may have: keys are shorter on average. */
+/** Bytes allowed per allowed entry: keys are shorter on average. */
 const bytesPerEntry = 128
-/** Of frames that are no reports: statuses of ten thousand hot keys, once a second. */
+/** For frames other than reports: statuses of ten thousand hot keys, once a second. */
 const statusBytesPerSecond = 4 * 1024 * 1024
 const claimsPerSecond = 50
-/** Some tens are usual. */
+/** A few tens are usual. */
 const framesPerSecond = 1000
 /**
- * What a frame stands for: two of these are answered with the whole table. Two hellos a second, and twenty at once, are of a
- * process that loses its connections.
+ * The weight of frame types: two of them are answered with the whole table. Two hellos per second, and twenty at once,
+ * cover a process that keeps losing its connections.
  */
 export const frameWeights = { hello: 500, resync: 100, any: 1 } as const
-/** Claims that were wrong and stand in the history, of one process. */
+/** Wrong claims of one process that are recorded in the history. */
 const rollbacksPerSecond = 0.5
 const cutOffMs = 60_000
 const maxCutOff = 10_000
 const maxAlarms = 20
 
-/** A process said more than one can. */
+/** A process reported more than one can do. */
 export class SensorBoundsError extends ApiProblem {
   constructor(message: string) {
     super(429, 'FB_SENSOR_BOUNDS', message)
   }
 }
 
-/** What one process may still say now. */
+/** One process' remaining allowance. */
 export class Allowance {
   #used = 0
   #at = 0
 
-  /** True where `amount` is within `perSecond`, with what was saved up. */
+  /** True if `amount` is within `perSecond` plus the accumulated allowance. */
   take(amount: number, perSecond: number, now: number): boolean {
     this.#used = Math.max(0, this.#used - ((now - this.#at) * perSecond) / 1000)
     this.#at = now
@@ -62,15 +65,15 @@ export class InstanceUse {
   readonly bytes = new Allowance()
   readonly claims = new Allowance()
   readonly frames = new Allowance()
-  /** Of frames that are no reports. */
+  /** For frames other than reports. */
   readonly frameBytes = new Allowance()
   readonly rollbacks = new Allowance()
   readonly clusters = new Set<string>()
 }
 
 /**
- * Keeps a process that lies, or is broken, from costing the others much: one that reports more than a process can is
- * cut off for a minute, with an alarm.
+ * Limits the damage from a lying or broken process: one that reports more than a process can do is cut off for a
+ * minute, with an alarm.
  */
 export class SensorBounds {
   readonly #options: SensorBoundsOptions
@@ -82,7 +85,7 @@ export class SensorBounds {
     this.#alarms = alarms
   }
 
-  /** Throws `SensorBoundsError` where a report is more than its process can have seen. */
+  /** Throws `SensorBoundsError` if a report exceeds what its process can have seen. */
   checkReport(instance: Instance, sections: readonly SectionSurvey[], byteCount: number, now: number): void {
     this.checkCutOff(instance, now)
     const { maxInstanceAccessesPerSecond, maxInstanceKeysPerSecond, maxInstanceClusters } = this.#options
@@ -106,7 +109,7 @@ export class SensorBounds {
     if (clusters.size > maxInstanceClusters) this.#refuseClusters(instance, now)
   }
 
-  /** Throws where the process names more clusters than one uses, in its reports and elsewhere. */
+  /** Throws if the process names more clusters than a process uses, in reports or elsewhere. */
   checkClusters(instance: Instance, names: Iterable<string>, now: number): void {
     const { clusters } = instance.use
     for (const name of names) {
@@ -120,13 +123,13 @@ export class SensorBounds {
     this.#refuse(instance, `claimed more than ${claimsPerSecond} keys a second`, now)
   }
 
-  /** Throws where the frames of the process that are no reports are longer than those of one can be. */
+  /** Throws if the process sends more bytes in frames other than reports than a process can. */
   checkFrameBytes(instance: Instance, byteCount: number, now: number): void {
     if (instance.use.frameBytes.take(byteCount, statusBytesPerSecond, now)) return
     this.#refuse(instance, `sent more than ${statusBytesPerSecond} bytes of statuses and other frames a second`, now)
   }
 
-  /** Throws where the process sends more frames, of whatever kind, than one can. */
+  /** Throws if the process sends more frames, of any kind, than a process can. */
   checkFrame(instance: Instance, kind: keyof typeof frameWeights, now: number): void {
     const weight = frameWeights[kind]
     if (instance.use.frames.take(weight, framesPerSecond, now)) return
@@ -134,12 +137,12 @@ export class SensorBounds {
     this.#refuse(instance, `sent ${what}`, now)
   }
 
-  /** Whether another wrong claim of the process may stand in the history. */
+  /** Whether another wrong claim of the process may be recorded in the history. */
   mayRecord(instance: Instance, now: number): boolean {
     return instance.use.rollbacks.take(1, rollbacksPerSecond, now)
   }
 
-  /** Throws where the process was cut off and its time is not over. */
+  /** Throws while the process is cut off. */
   checkCutOff(instance: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>, now: number): void {
     const until = this.#cutOff.get(idOf(instance))
     if (until === undefined || until <= now) return
@@ -148,7 +151,7 @@ export class SensorBounds {
     )
   }
 
-  /** Once a second: ends alarms of those whose time is over. */
+  /** Called once a second: ends alarms whose time is over. */
   watch(now: number): void {
     for (const [id, until] of this.#cutOff) {
       if (until > now) continue
@@ -159,23 +162,23 @@ export class SensorBounds {
 
   #refuseClusters(instance: Instance, now: number): never {
     const { maxInstanceClusters } = this.#options
-    this.#refuse(instance, `speaks of more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
+    this.#refuse(instance, `names more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
   }
 
   #refuse(instance: Instance, what: string, now: number): never {
     const id = idOf(instance)
     if (this.#cutOff.size < maxCutOff) this.#cutOff.set(id, now + cutOffMs)
     if (this.#cutOff.size <= maxAlarms) {
-      const retry = `it may come back after ${cutOffMs / 1000} s; block it with: firebreak hosts bar ${id}`
+      const retry = `it may reconnect after ${cutOffMs / 1000} s; to block it: firebreak hosts bar ${id}`
       this.#alarms.raise({ id: `sensor:${id}`, severity: 'warning', cause: `${id} ${what} and is cut off`, retry })
     }
-    // It starts over when it comes back.
+    // It starts over when it reconnects.
     instance.use = new InstanceUse()
     throw new SensorBoundsError(`this process ${what}; it is cut off for ${cutOffMs / 1000} s`)
   }
 }
 
-/** How users name a process. */
+/** A process' name for users. */
 export function idOf({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {
   return `${serviceId}/${hostId}/${instanceId}`
 }

@@ -1,7 +1,7 @@
 import type { RuleStalenessView } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 
-/** Observations of a rule that count; with one each few seconds from each process that is minutes of a fleet. */
+/** Number of observations per rule that count; at one every few seconds per process these cover minutes of a fleet. */
 const maxSamples = 2000
 /** A rule whose last observation is older than this is no longer reported. */
 const forgetMs = 3_600_000
@@ -14,7 +14,7 @@ interface RuleSamples {
   lastAt: number
 }
 
-/** How stale cached values were seen to be, rule by rule, from the canaries of all shields. */
+/** How stale cached values were found to be, rule by rule, by the canaries of all shields. */
 export class StalenessBoard {
   readonly #rules = new Map<string, RuleSamples>()
 

@@ -3,18 +3,18 @@ import type { BarredSensors } from './barred-sensors.ts'
 import type { Fleet } from './fleet.ts'
 import { idOf } from './sensor-bounds.ts'
 
-/** Who tells, by its own word: the service must be its token's. */
+/** The reporter, as it names itself: the service must be one of its token's. */
 export interface Teller {
   readonly serviceId: string
   readonly hostId: string
-  /** Undefined where a host speaks for all its processes. */
+  /** Undefined if a host reports for all its processes. */
   readonly instanceId?: string
 }
 
 /**
- * Processes that tell of themselves over HTTP, beside reports: of their locks and their alarms. What holds for reports holds
- * for these too: the service is the token's, a process that is barred or cut off is not heard, and a token has room for as
- * many as its `maxProcesses`, so that whoever stole it cannot fill the hub in the name of invented ones.
+ * Processes that report locks and alarms over HTTP. The rules for reports apply to these too: the service must be the
+ * token's, blocked or cut-off processes are refused, and a token has room for `maxProcesses`, so that a stolen token
+ * cannot fill the hub with invented ones.
  */
 export class TellerBounds {
   readonly #fleet: Fleet
@@ -25,7 +25,7 @@ export class TellerBounds {
     this.#barred = barred
   }
 
-  /** Throws where the process may not tell; `grant` is undefined where there are no tokens. */
+  /** Throws if the process may not report; `grant` is undefined if there are no tokens. */
   check(what: 'locks' | 'alarms', grant: AppGrant | undefined, teller: Teller, now: number): void {
     const { serviceId, hostId, instanceId } = teller
     if (grant !== undefined) checkService(grant, serviceId)

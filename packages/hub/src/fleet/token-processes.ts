@@ -2,30 +2,30 @@ import type { AppGrant } from '../access/credential.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SensorBoundsError } from './sensor-bounds.ts'
 
-/** A process that was not heard of for this long makes room for another. */
+/** A process that has been silent for this long makes room for another. */
 const silentMs = 60_000
-/** So many processes of a token may be cut off within `silentMs` before it has no room for ones that were not known. */
+/** When this many processes of a token have been cut off within `silentMs`, unknown ones are refused. */
 const maxCutOff = 5
 
-type Verb = 'report' | 'tell of locks' | 'tell of alarms'
+type Verb = 'report' | 'report locks' | 'report alarms'
 
 /**
- * Which processes report under which token. A stolen token could otherwise pretend to be any number of them, and it takes two
- * to limit a key for all: where `maxProcesses` of a token is what its application has, there is no room for invented ones.
- * And one that is cut off for saying too much could go on at once as another: after a few of those none is let in that was
- * not known before.
+ * Which processes report under which token. Otherwise a stolen token could pretend to be any number of processes, and
+ * two are enough to limit a key for all: if a token's `maxProcesses` matches its application, there is no room for
+ * invented ones. A process that was cut off for reporting too much could also continue at once under another name:
+ * after a few of those, unknown processes are refused.
  */
 export class TokenProcesses {
   readonly #alarms: AlarmBoard
   readonly #fallback: number
-  /** What the processes do here. */
+  /** What the processes report. */
   readonly #verb: Verb
   readonly #byToken = new Map<string, Map<string, number>>()
   readonly #refusedAt = new Map<string, number>()
-  /** Of each token, who was cut off and when. */
+  /** For each token, who was cut off and when. */
   readonly #cutOff = new Map<string, Map<string, number>>()
 
-  /** `fallback` is the bound of tokens that have none of their own. */
+  /** `fallback` is the bound for tokens without their own. */
   constructor(fallback: number, alarms: AlarmBoard, verb: Verb = 'report') {
     this.#fallback = fallback
     this.#verb = verb
@@ -39,11 +39,11 @@ export class TokenProcesses {
     this.#byToken.set(name, processes)
     if (!processes.has(processId)) this.#refuseAfterCutOffs(name, now)
     if (!processes.has(processId) && processes.size >= maxProcesses) {
-      // The one that was heard of longest ago is the first.
+      // The first is the one silent for the longest.
       const [oldest, heardAt] = processes.entries().next().value!
       if (now - heardAt <= silentMs) {
         const what = `more than ${maxProcesses} processes ${this.#verb} under the token ${name} (maxProcesses)`
-        this.#refuse(name, what, `${maxProcesses} processes ${this.#verb} under this token already (maxProcesses)`, now)
+        this.#refuse(name, what, `${maxProcesses} processes already ${this.#verb} under this token (maxProcesses)`, now)
       }
       processes.delete(oldest)
     }
@@ -51,7 +51,7 @@ export class TokenProcesses {
     processes.set(processId, now)
   }
 
-  /** A process was cut off: it said more than one can. */
+  /** A process was cut off: it reported more than one can do. */
   countCutOff({ name, maxProcesses = this.#fallback }: AppGrant, processId: string, now: number): void {
     if (maxProcesses === Number.POSITIVE_INFINITY) return
     const cutOff = this.#cutOff.get(name) ?? new Map<string, number>()
@@ -60,7 +60,7 @@ export class TokenProcesses {
     this.#byToken.get(name)?.delete(processId)
   }
 
-  /** Once a second: forgets who is silent, and ends alarms of tokens that nobody tried to use since. */
+  /** Called once a second: forgets silent processes, and ends alarms of tokens that nobody has tried to use since. */
   watch(now: number): void {
     for (const [name, processes] of this.#byToken) {
       for (const [id, heardAt] of processes) {
@@ -89,9 +89,9 @@ export class TokenProcesses {
     this.#refuse(name, what, `${recent} processes under this token were cut off: new ones wait for a minute`, now)
   }
 
-  /** The token, and what its processes do where that is not to report. */
+  /** The token, plus what its processes report if not accesses. */
   #subject(name: string): string {
-    return this.#verb === 'report' ? name : `${name}/${this.#verb.replace('tell of ', '')}`
+    return this.#verb === 'report' ? name : `${name}/${this.#verb.replace('report ', '')}`
   }
 
   #refuse(name: string, cause: string, reason: string, now: number): never {

@@ -1,12 +1,12 @@
 import type { TrafficPoint } from '@firebreak/core'
 
-/** Accesses of a span of time, by who answered. */
+/** Accesses in a span of time, by who answered. */
 export type TrafficAmounts = Omit<TrafficPoint, 'at'>
 
 const seconds = 130
 const shownSeconds = 120
 const fields = ['redis', 'local', 'copies', 'limited', 'writes'] as const
-/** The longest time that a status covers; a sensor that was disconnected longer reports all of it at once. */
+/** The longest time that a status covers; a sensor that was disconnected for longer reports everything at once. */
 const maxSpanMs = 5000
 
 /**
@@ -28,7 +28,7 @@ export class TrafficMeter {
     }
   }
 
-  /** The last two minutes, oldest first. The newest point is the last second that all statuses can cover. */
+  /** The last two minutes, oldest first. The newest point is the last second that all statuses cover. */
   points(now: number): TrafficPoint[] {
     const last = Math.floor(now / 1000) - 2
     return Array.from({ length: shownSeconds }, (_, index) => this.#view(last - shownSeconds + 1 + index))

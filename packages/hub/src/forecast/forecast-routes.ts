@@ -11,7 +11,7 @@ const settingsBody = z.strictObject({
   timeZone: z.string().min(1).max(100).optional(),
 })
 
-/** What is expected to be hot, and whether it is warmed before. */
+/** What is expected to be hot, and whether it is warmed in advance. */
 export function forecastRoutes(core: HubCore): ApiRoute[] {
   const { forecaster } = core
   return [

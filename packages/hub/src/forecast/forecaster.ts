@@ -10,9 +10,9 @@ import { jobReason, recurrenceView } from './recurrence-view.ts'
 export interface ForecasterOptions {
   readonly store: Pick<HubStore, 'records' | 'saveRecord'> & Pick<PrewarmJobs, 'saveJob'>
   readonly runtime: Pick<Runtime, 'wallClock'>
-  /** The keys that are as hot as their rule asks for, at a moment of the hub's clock. */
+  /** The keys that reach their rule's threshold at a moment of the hub's clock. */
   readonly burning: (hubNow: number) => Iterable<BurningKey>
-  /** The beginning that keys of one kind share. */
+  /** The prefix that keys of one kind share. */
   readonly prefixOf: (key: string) => string
   /** Makes keys hot at once. */
   readonly warm: (job: PrewarmJob) => void
@@ -22,17 +22,17 @@ export const forecastDefaults: ForecastSettings = { mode: 'suggest', leadMs: 120
 
 const settingsKind = 'forecast-settings'
 const subjectsKind = 'forecast'
-/** How often it is looked what is to come, and how often what was learnt is kept. */
+/** How often to check what is coming up, and how often to save what was learned. */
 const planMs = 10_000
 const keepMs = 60_000
-/** A job is made this long before its time, so that every hub has made it, or none, when it is due. */
+/** A job is created this long before its time, so that when it is due either every hub has created it or none. */
 const planAheadMs = 10 * 60_000
-/** Keys stay warm for so long beyond the time by which they mostly came. */
+/** Keys stay warm this long after the time by which they usually get hot. */
 const lateMs = 10 * 60_000
 const leastMarginMs = 5 * 60_000
-/** Companions of a key that opened are held for so long. */
+/** How long keys are held that follow one that just became hot. */
 const followMs = 10 * 60_000
-/** Warm-ups whose outcome is not known yet. */
+/** Maximum number of warm-ups whose outcome is not known yet. */
 const maxPending = 10_000
 
 interface WarmUp {
@@ -42,8 +42,9 @@ interface WarmUp {
 }
 
 /**
- * Remembers what burnt when, and has keys warmed shortly before they will again: by jobs of the store, which one of the hubs carries out.
- * Each hub watches by itself; jobs have names that follow from what they are for, so that several hubs make the same one.
+ * Remembers which keys were hot when, and has them warmed shortly before they will be again: by jobs in the store, each
+ * carried out by one of the hubs. Every hub learns by itself; a job's name follows from its purpose, so that several
+ * hubs create the same one.
  */
 export class Forecaster {
   readonly #options: ForecasterOptions
@@ -54,7 +55,7 @@ export class Forecaster {
   #learntAt: number | null = null
   #warmed = 0
   #inTime = 0
-  /** What jobs were made for, by the jobs' names. */
+  /** The occurrences that jobs were created for, by job name. */
   readonly #pending = new Map<string, WarmUp>()
 
   constructor(options: ForecasterOptions) {
@@ -72,7 +73,7 @@ export class Forecaster {
     this.#setSettings(kept === undefined ? forecastDefaults : { ...forecastDefaults, ...(JSON.parse(kept) as object) })
   }
 
-  /** Takes over what was learnt before a restart; false where that is nothing. */
+  /** Restores what was learned before a restart; false if there is nothing. */
   async restore(): Promise<boolean> {
     await this.load()
     const kept = await this.#options.store.records(subjectsKind)
@@ -93,7 +94,7 @@ export class Forecaster {
     this.#setSettings(settings)
   }
 
-  /** Once a second, or less often; `hubNow` is the time of the turn, which comes late where threads count. */
+  /** Called once a second, or less often; `hubNow` is the time of the turn, which runs late if threads count. */
   tick(hubNow: number): void {
     const now = this.#options.runtime.wallClock.now()
     const following = this.#recogniser.observe(this.#options.burning(hubNow), now)
@@ -133,13 +134,13 @@ export class Forecaster {
   }
 
   #setSettings(settings: ForecastSettings): void {
-    // What was learnt is forgotten then, and with it what is waited for.
+    // What was learned is then forgotten, including pending outcomes.
     if (settings.timeZone !== this.#settings.timeZone) this.#pending.clear()
     this.#settings = settings
     this.#recogniser.setDays(new ZoneClock(settings.timeZone))
   }
 
-  /** Makes jobs for what is to come soon and is certain enough. */
+  /** Creates jobs for what is expected soon and certain enough. */
   #plan(now: number): void {
     const { mode, leadMs } = this.#settings
     if (mode !== 'do' || this.#recogniser.isQuiet(now)) return
@@ -149,10 +150,11 @@ export class Forecaster {
       if (!expected.isTrusted || expected.keys.length === 0) continue
       const until = expected.at + marginOf(expected) + lateMs
       const { subject, pattern, day, keys } = expected
-      // Patterns of a key are at least `reachMs` apart when found. Where two hubs round differently, a key is warmed twice.
+      // Patterns of a key are at least `reachMs` apart when found. If two hubs round differently, a key is warmed
+      // twice.
       const time = Math.round(pattern.centre / reachMs)
       const id = `forecast ${subject.isPrefix ? 'prefix' : 'key'} ${subject.redisClusterId} ${subject.name} ${time} ${day}`
-      // After its time nobody makes it again: it may have been carried out already.
+      // Not created after its time: it may already have been carried out.
       if (now < at - planAheadMs || now >= at || this.#pending.has(id) || this.#pending.size >= maxPending) continue
       this.#pending.set(id, { subject, from: at, until })
       const { redisClusterId } = subject
@@ -162,10 +164,10 @@ export class Forecaster {
     }
   }
 
-  /** Warm-ups whose time is over: did it come? */
+  /** Judges warm-ups whose time is over: did the heat come? */
   #settle(now: number): void {
     for (const [id, { subject, from, until }] of this.#pending) {
-      // What began before it was warm was not warm in time.
+      // Heat that began before the keys were warm was not warmed in time.
       const came = subject.lastAt >= from && subject.lastAt < until
       if (!came && now < until) continue
       this.#pending.delete(id)
@@ -174,7 +176,7 @@ export class Forecaster {
     }
   }
 
-  /** Others of the prefix have begun to burn: those that always follow are warmed now. */
+  /** Other keys with the prefix have become hot: those that always follow are warmed now. */
   #follow(following: readonly BurningKey[], now: number): void {
     const byCluster = Map.groupBy(following, ({ redisClusterId }) => redisClusterId)
     for (const [redisClusterId, keys] of byCluster) {
@@ -196,12 +198,15 @@ export class Forecaster {
   }
 }
 
-/** How far from its time it may come, next to always: nine of ten came within the spread, and chance has a tail. */
+/**
+ * How far from its time it may come in nearly all cases: nine of ten came within the spread, and the distribution has a
+ * tail.
+ */
 function marginOf({ spreadMs }: Expected): number {
   return Math.min(reachMs, Math.max(leastMarginMs, spreadMs * 1.6))
 }
 
-/** Before the earliest time at which it may come, by the lead. */
+/** The lead before the earliest time at which it may come. */
 function warmAtOf(expected: Expected, leadMs: number): number {
   return expected.at - marginOf(expected) - leadMs
 }

@@ -10,7 +10,7 @@ export interface PastMinute {
 
 const minuteMs = 60_000
 
-/** The minutes of a period in which keys were hot, oldest first: what a hub that never forecast before learns from. */
+/** The minutes of a period in which keys were hot, oldest first: a hub without learned patterns learns from these. */
 export async function pastMinutes(
   history: Pick<HeatHistory, 'blocks'>,
   from: number,
@@ -22,7 +22,7 @@ export async function pastMinutes(
       const key = kind === 'key' ? parseKeyText(name) : undefined
       if (key === undefined) continue
       for (const [step, seconds] of hot.entries()) {
-        // A key that was only held, because it was pre-warmed, did not burn.
+        // A key that was only held because of pre-warming was not hot.
         if (seconds === 0 || accesses[step] === 0) continue
         const minute = at + step * minuteMs
         const burning = minutes.get(minute) ?? new Map<string, BurningKey>()

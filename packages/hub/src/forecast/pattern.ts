@@ -1,19 +1,19 @@
 import { dayMs } from '../schedule/zone-clock.ts'
 import { weekdayOf } from './weekday.ts'
 
-/** Heat that comes back at one time of the day, on some days of the week or on all. As it is kept. */
+/** Heat that recurs at a time of day, on some or all days of the week, as stored. */
 export interface PatternState {
-  /** Local wall time: the time of day at which it comes. */
+  /** The time of day at which it comes, in local wall time. */
   centre: number
-  /** The number of the last day that was judged: whether it came or not. */
+  /** The number of the last day that was judged as a hit or a miss. */
   judged: number
-  /** How often it came and how often it could have, each day counting less than the next. */
+  /** How often it came and could have come, older days counting less. */
   pool: HitRecord
-  /** The same by weekday, each week counting less than the next. */
+  /** The same by weekday, older weeks counting less. */
   cells: HitRecord[]
-  /** How far from its time it came, newest last. */
+  /** How far off its time it came, newest last. */
   offsets: number[]
-  /** Expected times in a row at which it did not come. */
+  /** Consecutive expected times at which it did not come. */
   misses: number
   /** The last days on which it was expected and did not come. */
   expectedMisses: number[]
@@ -26,7 +26,7 @@ export interface PatternState {
 interface HitRecord {
   hits: number
   chances: number
-  /** Hits ever, without fading. */
+  /** All hits, without fading. */
   count: number
 }
 
@@ -36,12 +36,17 @@ const poolFade = 0.8
 const cellFade = 0.8
 /** How often a pattern must have occurred before it is expected again. */
 export const leastSupport = 3
-/** One that comes less exactly than this needs more. */
+/** One that is less punctual than this needs more. */
 const exactMs = 12 * 60_000
 const looseSupport = 5
-/** Expected on a weekday from this part of that weekday on; half a chance is added, so that few count for less. */
+/**
+ * Expected on a weekday if it came on at least this fraction of them; half a chance is added, so that a few count for
+ * less.
+ */
 const cellTrust = 0.55
-/** Expected on every day from this part of the last days on, unless the weekday itself says no. */
+/**
+ * Expected every day if it came on at least this fraction of the last days, unless the weekday's record says otherwise.
+ */
 const poolTrust = 0.6
 const cellVeto = 0.4
 /** After this many consecutive misses it waits for the next occurrence. */
@@ -67,7 +72,7 @@ export function newPattern(centre: number, firstDay: number): PatternState {
   }
 }
 
-/** The day whose expected time is nearest to a moment, and how far from it the moment is. */
+/** The day whose expected time is nearest to a moment, and the distance. */
 export function nearest({ centre }: PatternState, local: number): { readonly day: number; readonly offset: number } {
   const day = Math.round((local - centre) / dayMs)
   return { day, offset: local - (day * dayMs + centre) }
@@ -91,9 +96,9 @@ export function hit(pattern: PatternState, day: number, offset: number): void {
   recentre(pattern)
 }
 
-/** All days before this one, on which it did not come, are over. */
+/** All days before this one on which it did not come are misses. */
 export function passDays(pattern: PatternState, day: number): void {
-  // Months of silence are as good as one.
+  // After a month of silence, more makes no difference.
   if (day - pattern.judged > 60) pattern.judged = day - 60
   for (let next = pattern.judged + 1; next < day; next++) {
     judge(pattern, next, false)
@@ -101,7 +106,7 @@ export function passDays(pattern: PatternState, day: number): void {
   }
 }
 
-/** It comes at another time from now on, as it did on these days: they were no misses. */
+/** It has moved to another time, as on these days, which were not misses. */
 export function moveTo(pattern: PatternState, offset: number, days: readonly number[]): void {
   for (const day of days) {
     if (day > pattern.judged) hit(pattern, day, 0)
@@ -120,7 +125,7 @@ export function moveTo(pattern: PatternState, offset: number, days: readonly num
   pattern.expectedMisses = []
 }
 
-/** How sure it is to come on a day, 0 to 1; and whether that is enough to act on. */
+/** How likely it is to come on a day, 0 to 1, and whether that is enough to act on. */
 export function outlook(pattern: PatternState, day: number): { readonly chance: number; readonly isTrusted: boolean } {
   const cell = pattern.cells[weekdayOf(timeOn(pattern, day))]!
   const { pool } = pattern
@@ -130,18 +135,18 @@ export function outlook(pattern: PatternState, day: number): { readonly chance: 
   const isVetoed = cell.chances >= 0.5 && cell.hits / cell.chances < cellVeto
   const isDaily = pool.count >= leastSupport && byDay >= poolTrust && !isVetoed
   const chance = isVetoed ? byWeekday : Math.max(byWeekday, isDaily || cell.count === 0 ? byDay : 0)
-  // Three times within a few minutes of each other are hardly chance; three within an hour may be.
+  // Three times within a few minutes of each other are hardly a coincidence; three within an hour may be.
   const isExact = pattern.seen >= looseSupport || spreadOf(pattern) <= exactMs
   return { chance: Math.min(1, chance), isTrusted: (isWeekly || isDaily) && isExact && pattern.misses < maxMisses }
 }
 
-/** Within this of its time nine of ten came. */
+/** Nine of ten came within this distance of its time. */
 export function spreadOf({ offsets }: PatternState): number {
   const away = offsets.map(Math.abs).sort((a, b) => a - b)
   return Math.max(leastSpreadMs, away[Math.min(away.length - 1, Math.floor(away.length * 0.9))] ?? 0)
 }
 
-/** True where it comes on one weekday or some, and not on all. */
+/** True if it comes on some weekdays but not all. */
 export function isWeekly({ cells }: PatternState): boolean {
   return cells.some(({ hits, chances }) => chances >= 0.5 && hits / chances < cellVeto)
 }
@@ -153,7 +158,7 @@ function judge(pattern: PatternState, day: number, came: boolean): void {
     pattern.misses++
     pattern.expectedMisses = [...pattern.expectedMisses, day].slice(-keptMisses)
   }
-  // A weekday on which it never comes says nothing of others on which it mostly does.
+  // A weekday on which it never comes says nothing about others on which it usually does.
   const isIdle = !came && cell.chances >= 0.5 && cell.hits / cell.chances < cellVeto && pattern.cells.some(isReliable)
   if (!isIdle) add(pattern.pool, poolFade, came)
   add(cell, cellFade, came)
@@ -171,11 +176,11 @@ function add(record: HitRecord, fade: number, came: boolean): void {
   if (came) record.count++
 }
 
-/** Its time follows the middle of the last occurrences, a few minutes a week if need be. */
+/** Its time follows the median of the last occurrences, by a few minutes a week if needed. */
 function recentre(pattern: PatternState): void {
   const recent = pattern.offsets.slice(-recentOffsets).sort((a, b) => a - b)
   const middle = recent[Math.floor(recent.length / 2)]!
-  // One step at a time, and the offsets are of the new time then.
+  // One step at a time; the offsets then refer to the new time.
   const step = middle / 2
   pattern.centre += step
   pattern.offsets = pattern.offsets.map((offset) => offset - step)

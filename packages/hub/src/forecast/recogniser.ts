@@ -2,7 +2,7 @@ import { dayMs, type ZoneClock } from '../schedule/zone-clock.ts'
 import { outlook, type PatternState, reachMs, spreadOf, timeOn } from './pattern.ts'
 import { burn, join, newSubject, partOf, pass, type SubjectState } from './subject.ts'
 
-/** A key that burns. */
+/** A key that is hot. */
 export interface BurningKey {
   readonly redisClusterId: string
   /** The key's name. */
@@ -13,42 +13,47 @@ export interface BurningKey {
 export interface Expected {
   readonly subject: SubjectState
   readonly pattern: PatternState
-  /** Names the occurrence: the pattern's day. */
+  /** Identifies the occurrence: the pattern's day. */
   readonly day: number
   readonly at: number
   readonly spreadMs: number
   readonly chance: number
   readonly isTrusted: boolean
-  /** Names of the keys that it is about. */
+  /** Names of the keys concerned. */
   readonly keys: readonly string[]
 }
 
-/** Keys and prefixes that are remembered; of more, those go that have no pattern and burnt longest ago. */
+/** Keys and prefixes remembered; beyond that, those without a pattern that were hot longest ago are dropped. */
 const defaultMaxSubjects = 5000
-/** A key belongs to its prefix's heat from this part of the openings on … */
+/** A key belongs to its prefix's heat if it was part of this fraction of the openings … */
 const memberPart = 0.5
-/** … and follows its opening from this part on, of at least so many: three or four, the older ones counting less. */
+/**
+ * … and follows an opening if it was part of this fraction of at least this many: three or four, older ones counting
+ * less.
+ */
 const companionPart = 0.7
 const companionOpenings = 2.4
 const aheadDays = 8
-/** Of so many expected times of today, the last ones … */
+/** If, of this many of today's last expected times … */
 const quietOf = 8
 const leastQuiet = 5
-/** … this part did not come: it is a holiday. */
+/** … this fraction did not come, it is a holiday. */
 const quietPart = 0.8
 
 /**
- * Recognises heat that comes back.
+ * Recognises heat that recurs.
  *
- * For each key that burns, and for each prefix of such keys, it keeps when it began to. Beginnings within half an hour of the same time of
- * day, on three days or more, are a *pattern*: on a circle of 24 hours, in the wall time of a zone. Of a pattern it keeps two records of
- * when it came and when it did not, both fading: one over all days, one for each day of the week (`pattern.ts`). So "each day at 10:00",
- * "from Monday to Friday" and "each Friday" are the same thing with different records, and a holiday costs a little confidence, which the
- * next days give back. A pattern that twice came at another time instead has moved there.
+ * For each hot key, and each prefix of such keys, it keeps when the heat began. Beginnings within half an hour of the
+ * same time of day, on three days or more, are a *pattern*: on a circle of 24 hours, in the wall time of a zone. For a
+ * pattern it keeps two fading records of hits and misses: one over all days, one for each day of the week
+ * (`pattern.ts`). So "each day at 10:00", "from Monday to Friday" and "each Friday" are the same thing with different
+ * records, and a holiday costs a little confidence, which the next days restore. A pattern that twice came at another
+ * time instead has moved there.
  *
  * Nothing is expected before the third time, nor after two misses in a row until it comes again.
  *
- * Its work grows with what burns, not with time: two or three additions for each beginning, and for each pattern one a day.
+ * Its work grows with the number of hot keys, not with time: two or three additions for each beginning, and one a day
+ * for each pattern.
  */
 export class Recogniser {
   readonly #subjects = new Map<string, SubjectState>()
@@ -57,7 +62,7 @@ export class Recogniser {
   readonly #maxSubjects: number
   #days: ZoneClock
 
-  /** `prefixOf` gives the beginning that keys of one kind share; the key itself where it has none. */
+  /** `prefixOf` returns the prefix that keys of one kind share, or the key itself if it has none. */
   constructor(days: ZoneClock, prefixOf: (key: string) => string, maxSubjects = defaultMaxSubjects) {
     this.#days = days
     this.#prefixOf = prefixOf
@@ -76,7 +81,10 @@ export class Recogniser {
     return this.#days
   }
 
-  /** Takes what burns at a moment; gives keys that are about to, because others of their prefix have begun. */
+  /**
+   * Takes the keys that are hot at a moment; returns keys that are about to be, because others with their prefix have
+   * become hot.
+   */
   observe(burning: Iterable<BurningKey>, now: number): BurningKey[] {
     const following: BurningKey[] = []
     for (const { redisClusterId, key } of burning) {
@@ -92,12 +100,12 @@ export class Recogniser {
     return following
   }
 
-  /** Time passes: what did not come is noted. */
+  /** Time passes: records what did not come. */
   pass(now: number): void {
     for (const subject of this.#subjects.values()) if (subject.patterns.length > 0) pass(subject, now, this.#days)
   }
 
-  /** For each pattern its next expected time; the soonest first. */
+  /** The next expected time of each pattern, soonest first. */
   *expected(now: number): Generator<Expected> {
     for (const subject of this.#subjects.values()) {
       for (const pattern of subject.patterns) {
@@ -107,7 +115,7 @@ export class Recogniser {
     }
   }
 
-  /** What is expected to begin before `until`, and certain enough to act on. */
+  /** What is expected to begin before `until` and is certain enough to act on. */
   *soon(now: number, until: number): Generator<Expected> {
     const [local, end] = [this.#days.wallAt(now), this.#days.wallAt(until)]
     for (const subject of this.#subjects.values()) {
@@ -121,8 +129,8 @@ export class Recogniser {
   }
 
   /**
-   * True where next to nothing came of what was expected today: a holiday, on which the rest of the day's patterns stay away as well, all
-   * but the few that begin the day. It ends with the day, or when what is expected comes again.
+   * True if hardly anything expected today came: a holiday, on which the rest of the day's patterns will not come
+   * either, except the few that begin the day. It ends with the day, or when something expected comes again.
    */
   isQuiet(now: number): boolean {
     const today = Math.floor(this.#days.wallAt(now) / dayMs)
@@ -138,7 +146,7 @@ export class Recogniser {
     return latest.length >= leastQuiet && latest.filter(({ came }) => !came).length >= quietPart * latest.length
   }
 
-  /** What has changed since the last call, by name, to be kept; undefined is to be deleted. */
+  /** Changes since the last call, by name, to be saved; undefined: to be deleted. */
   takeChanged(): Map<string, string | undefined> {
     const { timeZone } = this.#days
     const kept = new Map<string, string | undefined>()
@@ -150,7 +158,7 @@ export class Recogniser {
     return kept
   }
 
-  /** Takes over what was kept, the most useful where it is too much; what cannot be used is to be deleted. */
+  /** Loads what was saved, the most useful if it is too much; what cannot be used will be deleted. */
   restore(kept: ReadonlyMap<string, string>): void {
     const read = [...kept].map(([id, text]) => [id, this.#parse(text)] as const)
     const usable = read.filter((entry): entry is readonly [string, SubjectState] => entry[1] !== undefined)
@@ -159,12 +167,12 @@ export class Recogniser {
     for (const id of kept.keys()) if (!this.#subjects.has(id)) this.#changed.add(id)
   }
 
-  /** Undefined for what somebody else wrote, and for what was learnt in another zone: its times of day are not ours. */
+  /** Undefined for unknown formats, and for what was learned in another zone, whose times of day differ. */
   #parse(text: string): SubjectState | undefined {
     try {
       const { timeZone, ...subject } = JSON.parse(text) as SubjectState & { readonly timeZone?: string }
       if (!Array.isArray(subject.patterns) || typeof subject.name !== 'string') return undefined
-      // Versions before this one did not write the zone.
+      // Earlier versions did not save the zone.
       return timeZone === undefined || timeZone === this.#days.timeZone ? subject : undefined
     } catch {
       return undefined
@@ -180,13 +188,13 @@ export class Recogniser {
     }))
     const best = days.find(({ isTrusted }) => isTrusted) ?? days.reduce((a, b) => (b.chance > a.chance ? b : a))
     const keys = subject.isPrefix ? this.#members(subject, pattern) : [subject.name]
-    // A prefix of which every key has a pattern of its own says nothing new.
+    // A prefix all of whose keys have their own pattern adds nothing.
     if (subject.isPrefix && keys.length === 0 && this.#hasOwnPatterns(subject)) return undefined
     const at = this.#days.momentOf(timeOn(pattern, best.day))
     return { subject, pattern, at, spreadMs: spreadOf(pattern), keys, ...best }
   }
 
-  /** Keys that take part in most of a prefix's heat and have no time of their own. */
+  /** Keys that are part of most of a prefix's heat and have no pattern of their own. */
   #members(subject: SubjectState, pattern: PatternState): string[] {
     return Object.keys(subject.members).filter(
       (key) => partOf(subject, key) >= memberPart && !this.#hasPatternAt(subject.redisClusterId, key, pattern),
@@ -236,9 +244,9 @@ export class Recogniser {
   }
 }
 
-/** What has a pattern is worth more than whatever has none; of two, the one that burnt last. */
+/** A subject with a pattern is worth more than one without; of two, the one that was hot last. */
 function worthOf({ patterns, burntAt }: SubjectState): number {
-  // JSON has no infinity: a subject that never burnt says null.
+  // JSON has no infinity: a subject that was never hot has null.
   return (burntAt ?? 0) + (patterns.length > 0 ? Number.MAX_SAFE_INTEGER / 2 : 0)
 }
 

@@ -7,7 +7,7 @@ import { clockText, weekdayName } from './weekday.ts'
 const maxKeys = 100
 const dayNumbers = [1, 2, 3, 4, 5, 6, 0]
 
-/** What users see of a pattern. */
+/** A pattern as shown to users. */
 export function recurrenceView(expected: Expected, days: ZoneClock, warmAt: number): RecurrenceView {
   const { subject, pattern, at, spreadMs, chance, isTrusted, keys } = expected
   const when = whenText(pattern)
@@ -36,7 +36,7 @@ export function recurrenceView(expected: Expected, days: ZoneClock, warmAt: numb
   }
 }
 
-/** Who warms, in a job and in the reason of its keys. */
+/** Who warms, in a job and in its keys' reasons. */
 export function jobReason({ pattern, chance }: Expected, days: ZoneClock): string {
   return `forecast: it recurs ${everyText(pattern)} (${days.timeZone}), ${Math.round(chance * 100)} % sure`
 }
@@ -55,7 +55,7 @@ function everyText(pattern: PatternState): string {
   return `each ${weekdays.map(weekdayName).join(', ')} at ${clock}`
 }
 
-/** The days of the week on which it comes, Monday first; all where that is not known yet. */
+/** The days of the week on which it comes, Monday first; all if not known yet. */
 function weekdaysOf(pattern: PatternState): number[] {
   if (!isWeekly(pattern)) return dayNumbers
   const found = dayNumbers.filter((weekday) => {

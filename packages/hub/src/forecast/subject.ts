@@ -12,19 +12,19 @@ import {
   timeOn,
 } from './pattern.ts'
 
-/** What is known of one key or prefix, as it is kept. */
+/** What is known about a key or prefix, as stored. */
 export interface SubjectState {
   readonly redisClusterId: string
-  /** A key's name, or the beginning of one. */
+  /** A key's name, or a prefix. */
   readonly name: string
   readonly isPrefix: boolean
   readonly patterns: PatternState[]
-  /** Occurrences of no pattern, local time, oldest first. */
+  /** Occurrences without a pattern, local time, oldest first. */
   loose: number[]
-  /** When it last began to burn, and was last seen to burn. */
+  /** When it last became hot, and was last seen hot. */
   lastAt: number
   burntAt: number
-  /** Prefixes: in how many of the last openings each key took part, older ones counting less. */
+  /** Prefixes: how many of the last openings each key was part of, older ones counting less. */
   readonly members: Record<string, number>
   openings: number
 }
@@ -33,7 +33,7 @@ const maxPatterns = 4
 const maxLoose = 40
 /** The number of days that patterns are learned from. */
 const lookBackDays = 36
-/** Silent for so long, it is over, and what comes next is another occurrence. */
+/** After this long without heat an occurrence is over, and what comes next is another. */
 export const gapMs = 30 * 60_000
 const maxMembers = 200
 const memberFade = 0.8
@@ -55,7 +55,7 @@ export function newSubject(redisClusterId: string, name: string, isPrefix: boole
   }
 }
 
-/** It burns now; true where that is the beginning of an occurrence. */
+/** It is hot now; true if that begins an occurrence. */
 export function burn(subject: SubjectState, now: number, days: ZoneClock): boolean {
   const isNew = !(now - subject.burntAt < gapMs)
   subject.burntAt = now
@@ -66,14 +66,14 @@ export function burn(subject: SubjectState, now: number, days: ZoneClock): boole
   return true
 }
 
-/** A key of the prefix takes part in what burns now. */
+/** A key of the prefix is part of the current occurrence. */
 export function join(subject: SubjectState, key: string): void {
   const known = subject.members[key]
   if (known === undefined && Object.keys(subject.members).length >= maxMembers) return
   subject.members[key] = (known ?? 0) + 1
 }
 
-/** The part of the openings in which a key took part, 0 to 1. */
+/** The fraction of openings that a key was part of, 0 to 1. */
 export function partOf(subject: SubjectState, key: string): number {
   return subject.openings === 0 ? 0 : Math.min(1, (subject.members[key] ?? 0) / subject.openings)
 }
@@ -87,7 +87,7 @@ function open(subject: SubjectState): void {
   }
 }
 
-/** An occurrence belongs to the pattern whose time is nearest, or makes one with others that were left over. */
+/** An occurrence belongs to the pattern with the nearest time, or forms a new one with unassigned others. */
 function occur(subject: SubjectState, local: number): void {
   const near = subject.patterns
     .map((pattern) => ({ pattern, ...nearest(pattern, local) }))
@@ -102,7 +102,7 @@ function occur(subject: SubjectState, local: number): void {
   if (!move(subject, local)) find(subject, local)
 }
 
-/** Occurrences of three days at the same time are a pattern, to be judged from its first day on. */
+/** Occurrences on three days at the same time are a pattern, judged from its first day on. */
 function find(subject: SubjectState, local: number): void {
   const same = subject.loose.filter((other) => local - other <= lookBackDays * dayMs && apart(other, local) <= reachMs)
   const byDay = new Map(same.map((at) => [Math.round((at - local) / dayMs), at]))
@@ -119,12 +119,12 @@ function find(subject: SubjectState, local: number): void {
   subject.loose = subject.loose.filter((at) => !same.includes(at))
   subject.patterns.push(pattern)
   if (subject.patterns.length <= maxPatterns) return
-  // The one that was seen longest ago goes.
+  // Drops the one that was seen longest ago.
   const oldest = subject.patterns.reduce((a, b) => (lastDay(b) < lastDay(a) ? b : a))
   subject.patterns.splice(subject.patterns.indexOf(oldest), 1)
 }
 
-/** A pattern that was expected twice and came at another time instead, both times the same, has moved there for good. */
+/** A pattern that was expected twice but came at another time, the same both times, has moved there for good. */
 function move(subject: SubjectState, local: number): boolean {
   const before = subject.loose.findLast((at) => local - at > dayMs / 2 && apart(at, local) <= reachMs)
   if (before === undefined) return false
@@ -140,12 +140,12 @@ function move(subject: SubjectState, local: number): boolean {
   return false
 }
 
-/** Days pass on which it does not come; what was not seen for long is forgotten. */
+/** Days pass on which it does not come; patterns not seen for long are forgotten. */
 export function pass(subject: SubjectState, now: number, days: ZoneClock): void {
   const local = days.wallAt(now)
   let isNewDay = false
   for (const pattern of subject.patterns) {
-    // A day is over once its time is, and what may be late.
+    // A day is over once its time has passed, plus what may be late.
     const day = Math.floor((local - pattern.centre - reachMs) / dayMs) + 1
     if (day <= pattern.judged + 1) continue
     passDays(pattern, day)
@@ -164,7 +164,7 @@ function lastDay({ lastHit }: PatternState): number {
   return lastHit
 }
 
-/** How far two times of day are from each other. */
+/** The distance between two times of day. */
 function apart(a: number, b: number): number {
   const difference = Math.abs(a - b) % dayMs
   return Math.min(difference, dayMs - difference)

@@ -4,9 +4,9 @@ import { NearLines } from './near-lines.ts'
 
 /** The interface to whatever counts the keys: this thread (`CountedClusters`), or several others (`ThreadedCounts`). */
 export interface KeyCounts<Near> {
-  /** The key is near from now on: all of its entries are wanted. */
+  /** The key is near from now on: all of its entries are needed. */
   addNear(redisClusterId: string, id: string, near: Near, now: number): void
-  /** It is near no more. */
+  /** It is no longer near. */
   removeNear(redisClusterId: string, id: string): void
   setRules(rules: readonly Rule[], hubCount: number): void
   /** Forgets some idle keys, in a bounded step. */
@@ -17,7 +17,7 @@ export interface KeyCounts<Near> {
 }
 
 export interface CountedClustersOptions {
-  /** Keys that are counted at once, of all clusters together. */
+  /** Maximum number of counted keys, over all clusters. */
   readonly maxKeys: number
   readonly hashSeed: number
   /** @default 0 */
@@ -28,20 +28,20 @@ export interface CountedClustersOptions {
 
 const maxClusters = 1000
 const sweepStep = 100_000
-/** What a cluster has in any case where others have filled the room: so that a thousand of them take a tenth more. */
+/** What a cluster may have even if others have filled the room: a thousand of them take a tenth more. */
 const leastPart = 10_000
-/** Memory of a counted key on average, its name included: what many long names would take beyond it, they do not get. */
+/** Average memory of a counted key, including its name: many long names get no more than this. */
 const bytesPerKey = 128
-/** What the tables of a cluster take before its first key. */
+/** Memory of a cluster's tables before its first key. */
 const leastBytes = 8 * 1024 * 1024
 
-/** The counted keys of all clusters; with several shards, those of one of them. */
+/** The counted keys of all clusters; with several shards, those of one shard. */
 export class CountedClusters<Near> implements KeyCounts<Near> {
   readonly #options: Required<CountedClustersOptions>
   readonly #clusters = new Map<string, CountedKeys<Near>>()
   #lines = new NearLines([], 1)
   #refusedCount = 0
-  /** Keys of all clusters, without what the last one has taken since its turn began. */
+  /** Keys of all clusters, except those that the current one has added since its turn began. */
   #total = 0
   #totalBytes = 0
   #last: { readonly keys: CountedKeys<Near>; readonly size: number; readonly memoryBytes: number } | undefined
@@ -63,7 +63,7 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
     return this.#refusedCount + this.#sum(({ overflowCount }) => overflowCount)
   }
 
-  /** A cluster's keys, made where it is new; undefined where there are too many clusters. */
+  /** A cluster's keys, created if it is new; undefined if there are too many clusters. */
   keysOf(redisClusterId: string, now: number): CountedKeys<Near> | undefined {
     let keys = this.#clusters.get(redisClusterId)
     if (keys === undefined) {
@@ -104,8 +104,8 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
   }
 
   /**
-   * The cluster whose turn it is may have what all others leave, so that all together stay within the bounds, of keys and of
-   * bytes; and a few keys in any case. What the one before has taken is counted now: nothing else has grown since.
+   * The current cluster may use what all others leave, so that all together stay within the bounds of keys and bytes,
+   * and a few keys in any case. What the previous one has added is counted now: nothing else has grown since.
    */
   #giveRoom(keys: CountedKeys<Near>): void {
     if (this.#last !== undefined) {

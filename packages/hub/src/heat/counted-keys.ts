@@ -7,9 +7,9 @@ export interface CountedKeysOptions {
   readonly lines: NearLines
   readonly maxKeys: number
   readonly now: number
-  /** Against keys that were chosen to collide. */
+  /** The seed, so that nobody can choose keys that collide. */
   readonly hashSeed: number
-  /** Which part of the keys is counted here, of how many. */
+  /** Which part of the keys is counted here, out of how many. */
   readonly shard: number
   readonly shardCount: number
 }
@@ -19,19 +19,19 @@ export const pastFields: number = windowSlices + 1
 
 /** One entry of a report whose key is near, or may be; the same object for every entry. */
 export interface NearRow<Near> {
-  /** What is kept of the key; undefined where it is not near yet. */
+  /** The object of the key; undefined if it is not near yet. */
   near: Near | undefined
   keyStart: number
   keyEnd: number
   count: number
   writes: number
   byteCount: number
-  /** The key's slices, newest first, this entry left out, and how long ago the newest began; where it may be wanted. */
+  /** The key's slices without this entry, newest first, and how long ago the newest began; if it may be needed. */
   readonly past: Float64Array
-  /** The key's accesses in `windowMs`, those of this entry included. */
+  /** The key's accesses in `windowMs`, including this entry. */
   heat: number
   windowMs: number
-  /** The heat from which on its rule makes the key near. */
+  /** The heat from which its rule makes the key near. */
   nearHeat: number
 }
 
@@ -41,18 +41,18 @@ export function emptyRow<Near>(): NearRow<Near> {
   return { near: undefined, past: new Float64Array(pastFields), ...numbers }
 }
 
-/** Who takes what was counted. */
+/** Receives what was counted. */
 export interface CountListener<Near> {
-  /** The rate above which a key is near whatever its rule says: it is among the hottest. */
+  /** The rate above which a key is near whatever its rule: it is among the hottest. */
   readonly nearRate: number
-  /** Whether the past of keys that are near already is wanted too. */
+  /** Whether the past of keys that are already near is needed too. */
   readonly wantsPast: boolean
   onRow(row: NearRow<Near>): void
   /** Called for every entry that was counted. */
   onSlot(slot: number, count: number): void
 }
 
-/** Entries that are decoded together, so that the dict can fetch for all of them at once. */
+/** Entries decoded together, so that the dict can preload for all of them at once. */
 const batch = {
   hashes: new Int32Array(maxPreload),
   starts: new Int32Array(maxPreload),
@@ -63,16 +63,16 @@ const batch = {
 }
 
 /**
- * All keys of one cluster, counted: core's windows on the progressive dict, at some hundred bytes a key and without an
- * object. What comes near has a `Near` beside its count, which the caller makes and keeps; the count goes on, so that a
- * key that is near no more needs nothing.
+ * Counts all keys of one cluster: core's windows on the progressive dict, at about a hundred bytes per key and without
+ * an object. A near key also has a `Near`, which the caller creates and keeps; counting continues, so a key that is no
+ * longer near needs nothing.
  */
 export class CountedKeys<Near> {
   readonly #redisClusterId: string
   readonly #window: HeatWindow
-  /** Of the keys that are near, by their index; these are marked in the window. */
+  /** The objects of near keys, by their index; these are marked in the window. */
   readonly #near = new Map<number, Near>()
-  /** What is near and not counted at this moment, by the key's bytes as Latin-1: it waits for the key to come. */
+  /** Near keys that are not currently counted, by their bytes as Latin-1: they wait for the key's next access. */
   readonly #absent = new Map<string, Near>()
   readonly #shard: number
   readonly #shardCount: number
@@ -109,12 +109,12 @@ export class CountedKeys<Near> {
     return this.#window.dict.bytes
   }
 
-  /** True where nothing is counted and nothing near. */
+  /** True if nothing is counted and nothing is near. */
   get isEmpty(): boolean {
     return this.size === 0 && this.#absent.size === 0
   }
 
-  /** Entries whose key found no room, since start. */
+  /** Entries since the start whose key found no room. */
   get overflowCount(): number {
     return this.#window.refusedCount
   }
@@ -142,14 +142,14 @@ export class CountedKeys<Near> {
     }
   }
 
-  /** The key is near from now on; it is named by its bytes as Latin-1. */
+  /** The key is near from now on, given by its bytes as Latin-1. */
   addNear(id: string, near: Near): void {
     const index = this.#window.find(Buffer.from(id, 'latin1'))
     if (index < 0) this.#absent.set(id, near)
     else this.#setNear(index, near)
   }
 
-  /** It is near no more. */
+  /** It is no longer near. */
   removeNear(id: string): void {
     this.#absent.delete(id)
     const index = this.#window.find(Buffer.from(id, 'latin1'))
@@ -198,7 +198,7 @@ export class CountedKeys<Near> {
     listener.onRow(row)
   }
 
-  /** A key is counted again that was near before it was counted, or while its count was forgotten. */
+  /** Counts a key again that was near before it was counted, or whose count was dropped meanwhile. */
   #adopt(index: number, id: string): void {
     const near = this.#absent.get(id)
     if (near === undefined) return
@@ -220,17 +220,17 @@ export class CountedKeys<Near> {
   }
 }
 
-/** True where a key is near by its rule, or among the hottest of all. */
+/** True if a key is near by its rule, or among the hottest of all. */
 export function isNearAt(heat: number, windowMs: number, nearHeat: number, nearRate: number): boolean {
   return heat >= nearHeat || (heat * 1000) / windowMs > nearRate
 }
 
-/** The dict's tables use the low bits of the hash: the shard is of bits that depend on all of them. */
+/** The dict's tables use the low bits of the hash, so the shard is derived from all of them. */
 function shardOf(hash: number, shardCount: number): number {
   return (Math.imul(hash, 0x9e3779b1) >>> 16) % shardCount
 }
 
-/** `keyName` without a copy, for the usual key: every new one comes by here. */
+/** `keyName` without a copy, for the usual key: every new key passes here. */
 function nameOf(bytes: Uint8Array, start: number, end: number): string {
   for (let at = start; at < end; at++) {
     const byte = bytes[at]!
@@ -239,7 +239,7 @@ function nameOf(bytes: Uint8Array, start: number, end: number): string {
   return latin1(bytes, start, end)
 }
 
-/** Bytes as Latin-1, which V8 makes without decoding. */
+/** Bytes as Latin-1, which V8 creates without decoding. */
 export function latin1(bytes: Uint8Array, start = 0, end: number = bytes.length): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

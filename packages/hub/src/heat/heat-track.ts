@@ -3,11 +3,11 @@ import type { HotState } from '../decide/hot-state.ts'
 import { plainWindowMs } from './near-lines.ts'
 import { SlidingWindow } from './sliding-window.ts'
 
-/** Most of a million keys are touched by one service: they share the set that names it. */
+/** Most keys are touched by one service: a million of them share the set that names it. */
 const noServices: ReadonlySet<string> = new Set()
 const singles = new Map<string, ReadonlySet<string>>()
 const maxSingles = 10_000
-/** The number of processes remembered per key; with more, it depends on none of them. */
+/** The number of processes remembered per key; with more, it does not depend on any one of them. */
 const maxReporters = 64
 
 function onlyService(serviceId: string): ReadonlySet<string> {
@@ -41,16 +41,16 @@ export class HeatTrack {
   rule: Rule | undefined
   /** Services whose accesses are counted here. */
   services: ReadonlySet<string> = noServices
-  /** The scope whose rules this track is for, and further ones that match the key the same way. */
+  /** The scope of this track's rules, and further ones that match the key the same way. */
   scope: RuleScope | undefined
   furtherScopes: RuleScope[] | undefined
   /** Undefined: cold. */
   state: HotState | undefined
-  /** True while an evaluation is to come. */
+  /** True while an evaluation is pending. */
   isArmed = false
-  /** True once its first evaluation came. */
+  /** True after its first evaluation. */
   isSettled = false
-  /** Most keys have one: it is kept without a set. */
+  /** Most keys have one process, which needs no set. */
   #reporters: string | Set<string> | undefined
   readonly #accesses: SlidingWindow
   readonly #writes: SlidingWindow | undefined
@@ -74,7 +74,7 @@ export class HeatTrack {
     this.services = this.services.size === 0 ? onlyService(serviceId) : new Set([...this.services, serviceId])
   }
 
-  /** Notes who counts the key; true where it is the second process, so that it no longer hangs on one. */
+  /** Notes a process that counts the key; true if it is the second, so that the key no longer depends on one. */
   addReporter(instanceId: string): boolean {
     const known = this.#reporters
     if (known === undefined) this.#reporters = instanceId
@@ -93,7 +93,7 @@ export class HeatTrack {
       : known !== undefined && (known.has(instanceId) || known.size >= maxReporters)
   }
 
-  /** The only process that has counted the key, '' where none has; undefined where there are several. */
+  /** The only process that has counted the key; '' if none has, undefined if several have. */
   get soleReporter(): string | undefined {
     const known = this.#reporters
     return typeof known === 'object' ? undefined : (known ?? '')
@@ -127,7 +127,7 @@ export class HeatTrack {
     this.#bytes?.add(at, bytes)
   }
 
-  /** Takes over accesses that were counted elsewhere: slices, newest first, and after them how long ago the newest began. */
+  /** Adds accesses counted elsewhere: slices, newest first, followed by how long ago the newest began. */
   addPast(slices: Float64Array, sliceMs: number, now: number): void {
     const headAgeMs = slices.at(-1)!
     for (let age = 0; age < slices.length - 1; age++) {
@@ -136,7 +136,7 @@ export class HeatTrack {
     }
   }
 
-  /** What other hubs have of the key; it counts until they are asked again, or for a while. */
+  /** The other hubs' counts of the key; they are valid until the next exchange, or for a while. */
   setOthers(accesses: number, writes: number, bytes: number, until: number): void {
     this.#others = { accesses, writes, bytes, until }
   }
@@ -149,7 +149,9 @@ export class HeatTrack {
     return own + (measure === 'reads' ? others.accesses - others.writes : others[measure])
   }
 
-  /** Accesses a second by which this hub saw the key grow: those of the newest slice and the one before it, beyond the window's. */
+  /**
+   * Accesses per second by which this hub saw the key grow: the rate of the newest two slices minus that of the window.
+   */
   growthPerSecond(now: number): number {
     const latest = this.#accesses.ratePerSecond(now, 0, 2)
     return Math.max(0, latest - (this.#accesses.sum(now) * 1000) / this.windowMs)
@@ -167,7 +169,7 @@ export class HeatTrack {
     }
   }
 
-  /** What this hub counted by itself. */
+  /** What this hub itself counted. */
   ownHeat(measure: HeatMeasure, now: number): number {
     switch (measure) {
       case 'accesses':
@@ -181,7 +183,7 @@ export class HeatTrack {
     }
   }
 
-  /** True where the windows fit another version of the rule, so that the counts may stay. */
+  /** True if the windows fit another version of the rule, so that the counts can be kept. */
   fits(rule: Rule | undefined): boolean {
     if (rule?.id !== this.rule?.id || (rule?.windowMs ?? plainWindowMs) !== this.windowMs) return false
     const needs = new Set(rule?.levels.map(({ measure }) => measure))

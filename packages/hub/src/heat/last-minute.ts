@@ -10,7 +10,7 @@ interface HostCount {
   previous: number
 }
 
-/** The last minute of a key that is shown, a point a second, and who touches it. */
+/** The last minute of a displayed key, one point per second, and who touches it. */
 export class LastMinute {
   readonly #accesses = new Float64Array(seconds)
   readonly #writes = new Float64Array(seconds)
@@ -29,7 +29,7 @@ export class LastMinute {
     this.#addHost(second, count, instanceId, host)
   }
 
-  /** Accesses a second over the last minute, oldest first; the second that is being filled is left out. */
+  /** Accesses per second over the last minute, oldest first, without the current second. */
   sparkline(now: number): number[] {
     const head = Math.floor(now / 1000)
     this.#rotate(head)

@@ -3,7 +3,7 @@ import { keySlotOfBytes } from '@firebreak/core/commands'
 import type { HeatTrack } from './heat-track.ts'
 import type { LastMinute } from './last-minute.ts'
 
-/** A key near its threshold, or among the hottest: its heat under each rule, and its last minute where it is shown. */
+/** A key near its threshold, or among the hottest: its heat under each rule, and its last minute if it is displayed. */
 export class NearKey {
   readonly redisClusterId: string
   /** The key's name. */
@@ -11,13 +11,15 @@ export class NearKey {
   readonly slot: number
   /** The key's bytes as Latin-1. */
   readonly id: string
-  /** One, unless services have rules of their own. */
+  /** One, unless services have different rules. */
   tracks: HeatTrack[] = []
-  /** The rules that the tracks were matched by. */
+  /** The rules that the tracks were matched against. */
   generation: number
   lastMinute: LastMinute | undefined
   lastSeenAt: number
-  /** What was counted before the key came near, for its first track: slices, newest first, and the age of the newest. */
+  /**
+   * What was counted before the key became near, for its first track: slices, newest first, and the age of the newest.
+   */
   past: { readonly slices: Float64Array; readonly sliceMs: number } | undefined
 
   constructor(redisClusterId: string, id: string, key: string, generation: number, now: number) {
@@ -33,7 +35,7 @@ export class NearKey {
     return this.tracks.every(({ state }) => state === undefined)
   }
 
-  /** Accesses a second, over all services. */
+  /** Accesses per second, over all services. */
   ratePerSecond(now: number): number {
     let rate = 0
     for (const track of this.tracks) rate += (track.heat('accesses', now) * 1000) / track.windowMs

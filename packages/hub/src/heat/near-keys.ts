@@ -9,27 +9,28 @@ import { NearKey } from './near-key.ts'
 import { NearLines } from './near-lines.ts'
 
 export interface NearKeysOptions {
-  /** Cold keys that are shown, with their last minute, beside all that are not cold. @default 200 */
+  /** Cold keys displayed, with their last minute, in addition to all that are not cold. @default 200 */
   readonly maxShownCold?: number
 }
 
 /** A key without an access for this long, beyond its rule's window, is forgotten. */
 const idleMs = 10_000
-/** Keys looked at in one sweep, and when a new key finds the table full. */
+/** Keys checked in one sweep, and when a new key finds the table full. */
 const sweepStep = 2000
 const evictionSample = 16
-/** What a near key costs, measured on keys of some 20 bytes with one window; for the view, not for a bound. */
+/** The cost of a near key, measured on keys of about 20 bytes with one window; for display, not for a bound. */
 const bytesPerKey = 800
-/** Near keys at one time; a rule of writes, bytes or shares makes all of its keys near. */
+/** Maximum number of near keys; a rule of writes, bytes or shares makes all of its keys near. */
 const maxNearKeys = 500_000
 
 /**
- * The keys that may become hot, or are. Every key is *counted* (`KeyCounts`: core's windows, in this thread or in others);
- * a key that comes *near* its threshold, or is among the hottest, gets an object here: a track for each set of rules, with
- * its state, and its hosts and last minute while it is shown. What was counted before is taken over slice by slice.
+ * The keys that may become hot, or are. Every key is *counted* (`KeyCounts`: core's windows, in this thread or in
+ * others); a key that comes *near* its threshold, or is among the hottest, gets an object here: a track for each set of
+ * rules, with its state, and its hosts and last minute while it is displayed. Earlier counts are carried over slice by
+ * slice.
  *
- * Both are bounded: when one is full, a new key takes the place of the coldest of a few others that are cold; a near key
- * that is not cold is never forgotten for it.
+ * Both are bounded: when one is full, a new key replaces the coldest of a few cold ones; a near key that is not cold is
+ * never dropped for it.
  */
 export class NearKeys {
   readonly #clusters = new Map<string, Map<string, NearKey>>()
@@ -50,12 +51,14 @@ export class NearKeys {
     this.#maxShownCold = options.maxShownCold ?? 200
   }
 
-  /** A cold key needs a higher rate than this to be among the hottest; 0 while there is room. It falls in `sweep` only. */
+  /**
+   * A cold key needs a higher rate than this to be among the hottest; 0 while there is room. It only falls in `sweep`.
+   */
   get nearRate(): number {
     return this.#nearRate
   }
 
-  /** Keys that are counted. */
+  /** Number of counted keys. */
   get size(): number {
     return this.#counts.size
   }
@@ -69,15 +72,12 @@ export class NearKeys {
     return this.#size * bytesPerKey + this.#counts.memoryBytes
   }
 
-  /** Keys that found no room, since start. */
+  /** Keys since the start that found no room. */
   get overflowCount(): number {
     return this.#overflowCount + this.#counts.overflowCount
   }
 
-  /**
-   * The key of an entry that may matter, as seen by whatever counts it; undefined if it does not matter, or there is no
-   * room.
-   */
+  /** The key of an entry that may matter according to the counter; undefined if it does not, or there is no room. */
   take(redisClusterId: string, bytes: Uint8Array, row: NearRow<NearKey>, now: number): NearKey | undefined {
     const { keyStart: start, keyEnd: end, heat, windowMs, nearHeat } = row
     let near = row.near ?? this.#clusters.get(redisClusterId)?.get(latin1(bytes, start, end))
@@ -95,7 +95,7 @@ export class NearKeys {
     for (const keys of this.#clusters.values()) yield* keys.values()
   }
 
-  /** The key by its bytes, near from now on whatever its heat; undefined where the bound leaves no room. */
+  /** The key by its bytes, near from now on whatever its heat; undefined if there is no room. */
   find(redisClusterId: string, bytes: Uint8Array, start: number, end: number, now: number): NearKey | undefined {
     let keys = this.#clusters.get(redisClusterId)
     if (keys === undefined) {
@@ -136,7 +136,7 @@ export class NearKeys {
     return track
   }
 
-  /** Looks at a key after its count changed: the hottest keys are shown, and all that are not cold. */
+  /** Checks a key after its count changed: the hottest keys and all that are not cold are displayed. */
   consider(near: NearKey, track: HeatTrack, now: number): void {
     if (near.lastMinute !== undefined) return
     const isHotter = (track.heat('accesses', now) * 1000) / track.windowMs > this.#nearRate
@@ -144,18 +144,18 @@ export class NearKeys {
     near.lastMinute = new LastMinute()
     this.#shown.add(near)
     if (this.#shown.size <= this.#maxShownCold * 2) return
-    // It may only rise here: other threads go by the rate that they were told.
+    // It may only rise here: other threads use the rate that they were last told.
     this.#nearRate = Math.max(this.#nearRate, this.#trimShown(now))
   }
 
-  /** Rules changed: tracks are matched again when they are next touched. */
+  /** The rules changed: tracks are matched again when next touched. */
   setRules(rules: readonly Rule[]): void {
     this.#rules = rules
     this.#generation++
     this.#setLines()
   }
 
-  /** How many hubs share the sensors; with many, keys are near from a smaller part of their threshold on. */
+  /** How many hubs share the sensors; with many, keys are near from a smaller fraction of their threshold. */
   setHubCount(hubCount: number): void {
     if (hubCount === this.#hubCount) return
     this.#hubCount = hubCount
@@ -172,7 +172,7 @@ export class NearKeys {
     return this.#shown
   }
 
-  /** Forgets some idle keys; called often, does a bounded step. */
+  /** Forgets some idle keys; called often, each time a bounded step. */
   sweep(now: number): void {
     this.#counts.sweep(now)
     for (let step = 0; step < sweepStep; step++) {
@@ -184,7 +184,7 @@ export class NearKeys {
     this.#nearRate = this.#trimShown(now)
   }
 
-  /** Tracks that the new rules still use are found again by rule and window; the others go with the old rules. */
+  /** Tracks that the new rules still use are found by rule and window; the others are dropped with the old rules. */
   #startGeneration(near: NearKey): void {
     near.generation = this.#generation
     near.tracks = near.tracks.filter((track) => {
@@ -199,7 +199,7 @@ export class NearKeys {
     this.#counts.setRules(this.#rules, this.#hubCount)
   }
 
-  /** Hides all but the hottest cold keys; gives the rate that the last of those has, 0 while there is room. */
+  /** Hides all but the hottest cold keys; returns the lowest rate among those, 0 while there is room. */
   #trimShown(now: number): number {
     const cold = [...this.#shown]
       .filter(({ isCold }) => isCold)
@@ -215,7 +215,7 @@ export class NearKeys {
     return cold[this.#maxShownCold - 1]!.rate
   }
 
-  /** A key that is neither hot nor among the hottest is near no more, unless its own rule keeps it so. */
+  /** A key that is neither hot nor among the hottest is no longer near, unless its own rule keeps it so. */
   #hide(near: NearKey, rate: number): void {
     near.lastMinute = undefined
     this.#shown.delete(near)
@@ -249,7 +249,7 @@ export class NearKeys {
     if (keys?.size === 0) this.#clusters.delete(near.redisClusterId)
   }
 
-  /** The clock hand: all keys, one after the other, for ever; a Map may change under its iterator. */
+  /** The clock hand: all keys, one after another, forever; a Map may change under its iterator. */
   #nextOfHand(): NearKey | undefined {
     for (let attempt = 0; attempt < 2; attempt++) {
       this.#hand ??= this.all()

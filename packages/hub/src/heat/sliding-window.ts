@@ -1,10 +1,10 @@
 /**
  * A count over the last `windowMs`, in slices.
  *
- * The ring holds `slices` + 1 slices; the newest is being filled, the oldest is on its way out. Of the oldest, only the
- * part that still lies inside the window counts (as if its accesses were spread evenly over it), so the sum covers
- * exactly `windowMs` at every moment; without that part it would cover 90 to 100 % of it, and a key just above its
- * threshold would cross it a slice late or never. Rotation is lazy: a window that nobody touches costs nothing.
+ * The ring holds `slices` + 1 slices; the newest is being filled, the oldest is on its way out. Only the part of the
+ * oldest that is still inside the window counts (as if its accesses were spread evenly), so the sum covers exactly
+ * `windowMs` at every moment; without it, the sum would cover 90 to 100 % of that, and a key just above its threshold
+ * would cross it a slice late or never. Rotation is lazy: a window that nobody touches costs nothing.
  *
  *     ticks   …  h−10   h−9   …   h−1    h
  *               [oldest][         full   ][newest, partly filled]
@@ -21,7 +21,7 @@ export class SlidingWindow {
     this.#slices = new Array<number>(slices + 1).fill(0)
   }
 
-  /** Adds what happened at a time; older than the window is left out. */
+  /** Adds what happened at a time; anything older than the window is ignored. */
   add(at: number, count: number): void {
     const tick = Math.floor(at / this.#sliceMs)
     if (tick > this.#head) this.#rotate(tick)
@@ -40,7 +40,10 @@ export class SlidingWindow {
     return this.#total - oldest * passed
   }
 
-  /** What came a second in some of the slices, counted from the newest (0), which is being filled, up to but not including `end`. */
+  /**
+   * The rate per second over some slices, counted from the newest (0), which is still filling, up to but not including
+   * `end`.
+   */
   ratePerSecond(now: number, start: number, end: number): number {
     const { headAgeMs, counts } = this.slices(now)
     const sum = counts.slice(start, end).reduce((total, count) => total + count, 0)

@@ -10,7 +10,7 @@ interface ClusterSlots {
   previous: Float64Array
 }
 
-/** Heat per slot, always: two arrays per cluster, swapped each second. */
+/** Heat per slot, for every key: two arrays per cluster, swapped each second. */
 export class SlotHeat {
   readonly #clusters = new Map<string, ClusterSlots>()
 
@@ -19,7 +19,9 @@ export class SlotHeat {
     if (counts !== undefined) counts[slot]! += count
   }
 
-  /** The counts of the second that `at` lies in, to add to; undefined where it is past, or there are too many clusters. */
+  /**
+   * The counts of the second that contains `at`, to add to; undefined if it has passed, or there are too many clusters.
+   */
   counts(redisClusterId: string, at: number): Float64Array | undefined {
     const slots = this.#at(redisClusterId, at)
     const age = slots === undefined ? 2 : slots.second - Math.floor(at / 1000)
@@ -37,7 +39,7 @@ export class SlotHeat {
     return views.sort((a, b) => b.ratePerSecond - a.ratePerSecond || a.slot - b.slot).slice(0, limit)
   }
 
-  /** The counts of the last full second, cluster by cluster; not to be kept. */
+  /** The counts of the last full second, cluster by cluster; do not keep them. */
   *lastSecond(now: number): Generator<readonly [redisClusterId: string, counts: Float64Array]> {
     for (const redisClusterId of this.#clusters.keys())
       yield [redisClusterId, this.#at(redisClusterId, now)!.previous] as const

@@ -11,7 +11,7 @@ import {
   zeros,
 } from './history-block.ts'
 
-/** What was seen of one key, service, node or slot in one second. */
+/** What was seen of a key, service, node or slot in one second. */
 export interface HeatSample {
   readonly kind: RowKind
   readonly redisClusterId: string
@@ -27,29 +27,29 @@ export interface HeatSample {
   readonly node: string
 }
 
-/** Rows that one open block holds; of more, later ones are only summed. */
+/** Rows in one open block; further ones are only summed. */
 const maxRows = 3000
 const maxServicesOfRow = 8
-/** From the least that is done about a key to the most. */
+/** From the least to the most that is done about a key. */
 export const letterOrder = '.wolicm'
-/** What comes later than this after a block's end is left out. */
+/** Anything later than this after a block's end is left out. */
 const lateMs = 3000
 
 interface OpenBlock extends HistoryBlock {
   readonly rows: BlockRow[]
   readonly byId: Map<string, BlockRow>
-  /** True where something came since it was last given out. */
+  /** True if something was added since it was last returned. */
   isChanged: boolean
 }
 
 /**
- * Sums seconds into points of 1 s, 10 s and 1 min, all three at once: a point of a minute is the sum of its seconds and not of points
- * that have lost their coldest keys. An open block is given out again and again, each time whole.
+ * Sums seconds into points of 1 s, 10 s and 1 min, all three at once: a point of a minute is the sum of its seconds,
+ * not of points that have lost their coldest keys. An open block is returned repeatedly, each time whole.
  */
 export class DownSampler {
   readonly #open = new Map<string, OpenBlock>()
 
-  /** Something of the second that begins at `at`. */
+  /** Adds a row of the second that begins at `at`. */
   add(at: number, sample: HeatSample): void {
     for (const stepMs of stepLengths) {
       const block = this.#block(stepMs, at)
@@ -70,7 +70,7 @@ export class DownSampler {
     }
   }
 
-  /** Accesses of the second that begins at `at`, by who answered. */
+  /** Adds accesses of the second that begins at `at`, by who answered. */
   addTraffic(at: number, traffic: Readonly<Record<(typeof trafficFields)[number], number>>): void {
     for (const stepMs of stepLengths) {
       const block = this.#block(stepMs, at)
@@ -80,8 +80,8 @@ export class DownSampler {
   }
 
   /**
-   * Blocks that have changed and are to be written: those whose time is over, which are forgotten here, and at the end of a point
-   * those that go on, so that a hub that is killed loses ten seconds.
+   * Changed blocks to be written: complete ones, which are then dropped here, and at the end of each point also open
+   * ones, so that a killed hub loses ten seconds.
    */
   due(now: number): HistoryBlock[] {
     const due: HistoryBlock[] = []
@@ -97,12 +97,12 @@ export class DownSampler {
     return due
   }
 
-  /** Everything that was not given out yet. */
+  /** Everything that has not been returned yet. */
   rest(): HistoryBlock[] {
     return [...this.#open.values()].filter(({ isChanged }) => isChanged)
   }
 
-  /** Blocks that are still being filled, of one length of points. */
+  /** Blocks still being filled, for one length of points. */
   open(stepMs: StepMs): HistoryBlock[] {
     return [...this.#open.values()].filter((block) => block.stepMs === stepMs)
   }

@@ -6,36 +6,36 @@ import { ApiProblem } from '../errors.ts'
 import type { DryRunRecords } from './dry-run.ts'
 import type { RecordedKey, RecordedPoint } from './recorded-seconds.ts'
 
-/** What the thread is sent: some points with the keys that it has not seen yet, then the rule. */
+/** Messages to the thread: some points with the keys that it has not seen yet, then the rule. */
 export type DryRunOrder =
   | { readonly kind: 'points'; readonly keys: readonly NodeKey[]; readonly points: readonly PackedPoint[] }
   | { readonly kind: 'run'; readonly rule: Rule; readonly period: Omit<DryRunRecords, 'points'> }
 
-/** A recorded key and the node of its slot, which the thread cannot ask for. */
+/** A recorded key and the node of its slot, which the thread cannot look up. */
 export type NodeKey = RecordedKey & { readonly node: string }
 
-/** A point whose keys are numbers: all that were sent, counted from the first. */
+/** A point whose keys are numbers: indexes into all keys sent so far. */
 export interface PackedPoint extends Pick<RecordedPoint, 'at' | 'total'> {
   readonly keys: Uint32Array
   /** Accesses, writes and bytes of each. */
   readonly counts: Float64Array
 }
 
-/** Points that are packed in one turn of the event loop, well below a millisecond. */
+/** Points packed in one turn of the event loop, well below a millisecond. */
 const pointsAtOnce = 60
 
 export interface DryRunAsideOptions {
   readonly nodeOfSlot: NodeOfSlot
   readonly runtime: Runtime
-  /** A dry run that is not over by then is ended. @default 30000 */
+  /** A dry run that takes longer is stopped. @default 30000 */
   readonly maxMs?: number
 }
 
 let isRunning = false
 
 /**
- * Tries a rule on what was recorded in a thread of its own, one at a time: the thread that decides only packs the
- * records, a minute of them in a turn.
+ * Tries a rule on recorded traffic in a separate thread, one run at a time: the deciding thread only packs the records,
+ * a minute of them per turn.
  */
 export async function dryRunAside(
   rule: Rule,
@@ -44,7 +44,7 @@ export async function dryRunAside(
 ): Promise<DryRunView> {
   if (isRunning) throw new ApiProblem(429, 'FB_DRY_RUN_BUSY', 'another dry run is in progress; try again in a moment')
   isRunning = true
-  // From source and from the build alike: the file beside this one.
+  // The file next to this one, from source and from the build alike.
   const file = new URL(import.meta.url.endsWith('.ts') ? './dry-run-thread.ts' : './dry-run-thread.js', import.meta.url)
   const worker = new Worker(file, { name: 'dry-run' })
   worker.unref()
@@ -57,7 +57,7 @@ export async function dryRunAside(
         .once('error', reject)
         .once('exit', () => timer.cancel())
     })
-    // It is awaited below; what fails meanwhile must not be nobody's.
+    // It is awaited below; until then a failure must not count as unhandled.
     answer.catch(() => {})
     const numbers = new Map<RecordedKey, number>()
     for (let start = 0; start < points.length; start += pointsAtOnce) {

@@ -3,7 +3,7 @@ import { dryRun } from './dry-run.ts'
 import type { DryRunOrder, NodeKey } from './dry-run-aside.ts'
 import type { RecordedPoint } from './recorded-seconds.ts'
 
-/** The body of the thread of a dry run. */
+/** The body of a dry run's thread. */
 const keys: NodeKey[] = []
 const points: RecordedPoint[] = []
 

@@ -9,7 +9,7 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import { NearKeys } from '../heat/near-keys.ts'
 import type { RecordedKey, RecordedPoint } from './recorded-seconds.ts'
 
-/** The number of steps in which a second of records is replayed, as it arrived. */
+/** The number of steps in which a second of records is replayed. */
 const partsOfSecond = 10
 /** The number of keys reported individually, and of spans for each. */
 const maxKeys = 1000
@@ -36,9 +36,10 @@ interface Outcome {
 }
 
 /**
- * Tries a rule on what was recorded: the same windows and the same decider, driven by the records instead of the clock. A point of
- * ten seconds or a minute is replayed second by second, evenly. A rule of one service is tried on the keys that the service touched,
- * with the accesses of all. Keys that were not among the hottest are not in the records; a threshold far below them finds too little.
+ * Tries a rule on recorded traffic: the same windows and the same decider, driven by the records instead of the clock.
+ * A point of ten seconds or a minute is replayed second by second, evenly. A rule for one service is tried on the keys
+ * that the service touched, with the accesses of all services. Keys that were not among the hottest are not recorded; a
+ * threshold far below those finds too few.
  */
 export function dryRun(rule: Rule, records: DryRunRecords, nodeOfSlot: NodeOfSlot): DryRunView {
   const { points, from, to, resolutionMs } = records
@@ -46,7 +47,7 @@ export function dryRun(rule: Rule, records: DryRunRecords, nodeOfSlot: NodeOfSlo
   const seconds = resolutionMs / 1000
   let next = from
   for (const point of points) {
-    // Where nothing was recorded time passes all the same, until all has cooled.
+    // Time also passes where nothing was recorded, until everything has cooled.
     for (; next < point.at && replay.isAnythingActive; next += 1000) replay.second(next, undefined, 1)
     for (let second = 0; second < seconds; second++) {
       replay.second(point.at + second * 1000, point, 1 / seconds)
@@ -71,7 +72,7 @@ class Replay {
   constructor(rule: Rule, from: number, nodeOfSlot: NodeOfSlot) {
     this.#rule = rule
     this.#set = new RuleSet([{ ...rule, mode: 'on', serviceId: '*' }])
-    // Every recorded key is looked up by name: all are near.
+    // Recorded keys are looked up by name: all are near.
     this.#engine = new NearKeys(new CountedClusters({ maxKeys: 1, hashSeed: 0 }))
     this.#engine.setRules(this.#set.rules)
     this.#totals = new AccessTotals(nodeOfSlot)
@@ -104,12 +105,12 @@ class Replay {
     return this.#decider.active()[Symbol.iterator]().next().done === false
   }
 
-  /** One second: `part` of what the point has. */
+  /** One second: the fraction `part` of the point. */
   second(at: number, point: RecordedPoint | undefined, part: number): void {
     const counts = point?.counts ?? []
     const tracks = counts.map(({ of }) => this.#trackOf(of, at))
     for (let step = 0; step < partsOfSecond; step++) {
-      // A report comes at the end of its interval, and is dated into it.
+      // A report arrives at the end of its interval and is dated into it.
       const middle = at + ((step + 0.5) * 1000) / partsOfSecond
       const share = part / partsOfSecond
       this.#now = at + ((step + 1) * 1000) / partsOfSecond
@@ -169,7 +170,7 @@ class Replay {
     return track
   }
 
-  /** The key is hot from now on, or something else is done about it. */
+  /** The key is hot from now on, or its handling changes. */
   #begin(track: HeatTrack, strategy: string): void {
     let outcome = this.#outcomes.get(track)
     if (outcome === undefined) {
@@ -209,10 +210,10 @@ class Replay {
   }
 }
 
-/** Reads that Redis would not have seen: from memory all, beyond a limit what is refused. Copies only move them. */
+/** Reads that Redis would not have seen: all with a cache, the refused ones with a limit. Copies only move them. */
 function saved(strategy: Strategy, reads: number, accesses: number): number {
   switch (strategy.strategy) {
-    // What it saves is writes.
+    // It saves writes.
     case 'Combine':
     case 'RedundantKeys':
     case 'Observe':

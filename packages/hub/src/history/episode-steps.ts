@@ -10,7 +10,7 @@ import {
 } from '@firebreak/core'
 import { deliveredText } from './episodes.ts'
 
-/** Hot keys of which the first sign is waited for. */
+/** Maximum number of hot keys whose first sign of handling is awaited. */
 const maxAwaited = 10_000
 
 export interface EpisodeStepsOptions {
@@ -18,12 +18,10 @@ export interface EpisodeStepsOptions {
   readonly record: (event: HistoryEvent) => void
 }
 
-/**
- * Records when a hot key's table was sent to the sensors, and when the first of them reported that it carries it out.
- */
+/** Records when a hot key's table was sent to the sensors, and when the first sensor reported carrying it out. */
 export class EpisodeSteps {
   readonly #options: EpisodeStepsOptions
-  /** Keys that were delivered and of which no sensor has told yet. */
+  /** Delivered keys that no sensor has reported yet. */
   readonly #awaited = new Map<string, TableEntry>()
 
   constructor(options: EpisodeStepsOptions) {
@@ -38,7 +36,7 @@ export class EpisodeSteps {
     this.#awaited.set(entryId(redisClusterId, key), entry)
   }
 
-  /** A sensor's status tells what a strategy did for a key. */
+  /** A sensor's status says what a strategy did for a key. */
   effect(effect: KeyEffect, hostId: string): void {
     if (this.#awaited.size === 0) return
     const { redisClusterId, ruleId } = effect
@@ -65,7 +63,7 @@ const firsts: Readonly<Record<StrategyName, string>> = {
   Observe: 'counted the first accesses',
 }
 
-/** Whether what a process says of a key shows that it carries the strategy out. */
+/** Whether a process' report about a key shows that it carries out the strategy. */
 function isHandled(strategy: StrategyName, effect: KeyEffect): boolean {
   const { localHits, redisReads, limited = 0, copyReads = 0, combined = 0 } = effect
   switch (strategy) {
@@ -73,7 +71,7 @@ function isHandled(strategy: StrategyName, effect: KeyEffect): boolean {
       return localHits > 0
     case 'RedundantKeys':
       return copyReads > 0
-    // What is within the limit passes: that it was asked about is what counts.
+    // Accesses within the limit pass: what counts is that the limit was checked.
     case 'RateLimit':
       return limited + redisReads + localHits > 0
     case 'Combine':

@@ -4,10 +4,10 @@ import { episodesOf } from './episodes.ts'
 import { leftOutEpisodes } from './event-quota.ts'
 import { checkPeriod, dayMs, maxPeriodMs, maxRowsOfPage } from './past.ts'
 
-/** Events that one question looks through. */
+/** Events read by one query. */
 const maxEvents = 100_000
 
-/** Which episodes are wanted. */
+/** Which episodes are requested. */
 export interface EpisodesQuestion {
   readonly from?: number | undefined
   readonly to?: number | undefined
@@ -21,7 +21,7 @@ export interface EpisodesQuestion {
   /** Single events of a page. @default none */
   readonly events?: number | undefined
   readonly eventsPage?: number | undefined
-  /** Points for which the number of hot keys is wanted. @default none */
+  /** Points for which to return the number of hot keys. @default none */
   readonly points?: number | undefined
 }
 
@@ -47,7 +47,7 @@ export async function episodesView(core: HubCore, asked: EpisodesQuestion): Prom
   const rowLimit = Math.min(most, maxRowsOfPage)
   const after = (of: (episode: HotEpisode) => number | null) =>
     median(found.flatMap((episode) => of(episode) ?? []).map((ms) => Math.max(0, ms)))
-  // An event belongs to what was asked for where its episode does; alarms belong to nobody's episode.
+  // An event matches the filter if its episode does; alarms belong to no episode.
   const isNarrow = rule !== undefined || service !== undefined || who !== undefined
   const names = new Set(found.map(nameOf))
   const events = past.events.filter(
@@ -74,7 +74,7 @@ export async function episodesView(core: HubCore, asked: EpisodesQuestion): Prom
   }
 }
 
-/** How many keys were hot at each point: a difference at each end, then sums. */
+/** How many keys were hot at each point: differences at both ends, then sums. */
 function hotKeys(episodes: readonly HotEpisode[], from: number, to: number, now: number, points: number) {
   if (points === 0) return {}
   const resolutionMs = (to - from) / points
@@ -94,15 +94,15 @@ function nameOf({ redisClusterId, key, ruleId }: HotEpisode | HistoryEvent): str
   return `${redisClusterId}\u0000${key}\u0000${ruleId}`
 }
 
-/** What is known of a period's decisions, and what is not. */
+/** What is known and not known about a period's decisions. */
 export interface PastDecisions {
-  /** Newest first; those that began within a day before the period and were not over then too. */
+  /** Newest first, including those that began within a day before the period and had not ended. */
   readonly episodes: readonly HotEpisode[]
   /** Newest first, from a day before the period on. */
   readonly events: readonly HistoryEvent[]
   /** Episodes of the period that were not kept. */
   readonly leftOut: number
-  /** When the kept events begin; null: none is kept. */
+  /** When the kept events begin; null if none is kept. */
   readonly eventsFrom: number | null
 }
 

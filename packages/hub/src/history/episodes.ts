@@ -14,9 +14,9 @@ interface OpenEpisode {
 }
 
 /**
- * Puts events together: from the decision that a key is hot, over the table's leaving and the first read that a strategy answered, to
- * its end. Events come oldest first. What began before the first of them is not an episode here; hubs that share a store each tell
- * of delivery, and the first counts.
+ * Combines events into episodes: from the decision that a key is hot, via the table's delivery and the first read that
+ * a strategy answered, to its end. Events come oldest first. Whatever began before the first of them is not included;
+ * hubs that share a store each record delivery, and the first counts.
  */
 export function episodesOf(events: Iterable<HistoryEvent>): HotEpisode[] {
   const open = new Map<string, OpenEpisode>()
@@ -71,7 +71,7 @@ export function isBeginning({ kind }: HistoryEvent): boolean {
   return beginnings.has(kind)
 }
 
-/** How an event ends an episode. A strategy that was given up for another does not end it: `…; now Observe`. */
+/** How an event ends an episode. Replacing a strategy by another does not end it: `…; now Observe`. */
 export function endOf({ kind, text }: HistoryEvent): 'cooled' | 'rollback' | undefined {
   if (kind === 'cooled') return 'cooled'
   return kind === 'rollback' && !/; now \w+$/.test(text) && !text.startsWith('a claim of ') ? 'rollback' : undefined
@@ -85,7 +85,7 @@ function strategyIn({ kind, text }: HistoryEvent): string | undefined {
     : undefined
 }
 
-/** What `EpisodeSteps` writes: events hold text only. */
+/** What `EpisodeSteps` writes: events contain only text. */
 const deliveredPattern = /^(\w+) left for \d+ sensors? of (.+)$/
 
 export function deliveredText(strategy: string, sensors: number, services: readonly string[]): string {

@@ -3,13 +3,13 @@ import { endOf, isBeginning } from './episodes.ts'
 
 const dayMs = 86_400_000
 const hourMs = 3_600_000
-/** Episodes of one key and rule that are kept of each hour: a key that flaps must not push out the night of all others. */
+/** Episodes per key and rule kept for each hour: a flapping key must not displace a night of all others. */
 const maxEpisodesOfHour = 20
 /** What a store adds to the texts of an event. */
 const fixedBytes = 90
-/** The part of a day's bytes that may come at once, such as in the minute in which a sale opens. */
+/** The fraction of a day's bytes that may come at once, as in the minute when a sale opens. */
 const burstShare = 1 / 4
-/** Names of keys that are remembered; past them only bytes count. */
+/** Number of key names remembered; beyond that only bytes count. */
 const maxNames = 100_000
 
 /** The bytes of decisions that a hub may add in a day. */
@@ -18,20 +18,20 @@ export function eventBytesPerDay(maxBytesPerDay: number): number {
 }
 
 /**
- * Which decisions are kept, so that those of days fit: what says that a key is still hot is not (each hot key says so
- * twice a minute), of one that flaps the first episodes of each hour are, and all together stay within the bytes of a day. An
- * episode is kept whole or not at all, since half of one would read as a key that never cooled. What was left out is told
- * by an event of its own each hour, so that a report can say how much it does not know.
+ * Chooses which decisions to keep, so that several days fit: not the events that a key is still hot (twice a minute per
+ * hot key), only the first episodes of each hour for a flapping key, and all together within the bytes of a day. An
+ * episode is kept as a whole or not at all, because half of one would read as a key that never cooled. An event each
+ * hour records what was left out, so that a report can say how much it does not know.
  */
 export class EventQuota {
   readonly #bytesPerDay: () => number
-  /** Bytes that may be written now; below zero only by what belongs to episodes that have begun. */
+  /** Bytes that may be written now; only events of begun episodes can take it below zero. */
   #bytes: number | undefined
   #refilledAt = 0
   #hour = 0
   /** Episodes of this hour, by key and rule. */
   readonly #episodes = new Map<string, number>()
-  /** Keys whose episode is left out, until it ends. */
+  /** Keys whose current episode is left out. */
   readonly #leftOut = new Set<string>()
   readonly #leftOutKeys = new Set<string>()
   #leftOutEpisodes = 0
@@ -67,7 +67,7 @@ export class EventQuota {
     return true
   }
 
-  /** What was left out in the hour that has ended, once. */
+  /** What was left out in the past hour; returned once. */
   told(now: number): HistoryEvent | undefined {
     const hour = Math.floor(now / hourMs)
     if (hour === this.#hour) return undefined
@@ -98,7 +98,7 @@ export class EventQuota {
 }
 
 function leftOutText(episodes: number, keys: number): string {
-  return `${episodes} times that ${keys === 1 ? 'a key was' : `${keys} keys were`} hot are not kept: more than an hour may add`
+  return `${episodes} times that ${keys === 1 ? 'a key was' : `${keys} keys were`} hot are not kept: they exceed the bound of an hour`
 }
 
 /** How many episodes such an event speaks of. */

@@ -13,12 +13,12 @@ export interface HeatHistoryOptions extends HeatSamplerOptions {
   readonly runtime: Runtime
   readonly logger: HubLogger
   readonly hubId: string
-  /** What is kept until a person says otherwise. */
+  /** What is kept unless a user changes it. */
   readonly settings: HistorySettings
 }
 
 const dayMs = 86_400_000
-/** How the bytes of a day are divided: points of a second are many and soon gone. */
+/** How the bytes of a day are divided: points of a second are many and short-lived. */
 const shares: Readonly<Record<StepMs, number>> = { 1000: 0.6, 10000: 0.25, 60000: 0.15 }
 const trimEveryMs = 60_000
 const recordKind = 'history'
@@ -28,15 +28,15 @@ const maxUnsaved = 500
 /** While reading, the event loop gets a turn this often. */
 const turnMs = 8
 
-/** What is kept where nothing else is said: about 100 MB at most, see `maxKeptBytes`. */
+/** What is kept by default: about 100 MB at most, see `maxKeptBytes`. */
 export const historyDefaults: HistorySettings = {
   maxBytesPerDay: 64 * 1024 * 1024,
   keepMs: { second: 3_600_000, tenSeconds: dayMs, minute: 8 * dayMs },
 }
 
 /**
- * The past: what was hot, second by second and then more coarsely, in the hub's store. Nothing here is on the way of a
- * report: once a second the hottest keys are taken down, every ten seconds a block is written.
+ * The past: what was hot, second by second and then more coarsely, in the hub's store. Nothing here is on the path of a
+ * report: once a second the hottest keys are recorded, every ten seconds a block is written.
  *
  * Each start of a hub writes under its own name, in its own blocks: readers add up the blocks of all writers, so that
  * neither several hubs nor a restart count anything twice or overwrite each other.
@@ -54,7 +54,7 @@ export class HeatHistory {
   #countedFrom: number | undefined
   #lostBlocks = 0
   #wasHandled = false
-  /** Blocks on their way to the store, as far as they are few. */
+  /** Blocks being written to the store, up to a bound. */
   readonly #unsaved = new Map<string, HistoryBlock>()
 
   constructor(options: HeatHistoryOptions) {
@@ -72,7 +72,7 @@ export class HeatHistory {
     return this.#settings
   }
 
-  /** Whether a strategy was ever carried out for this store, also where that is longer ago than anything that is kept. */
+  /** Whether a strategy was ever carried out for this store, even if that is longer ago than anything kept. */
   get wasHandled(): boolean {
     return this.#wasHandled
   }
@@ -128,7 +128,7 @@ export class HeatHistory {
     }
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   tick(now: number): void {
     this.#countedFrom ??= now
     this.#heat.sample(now)
@@ -144,13 +144,13 @@ export class HeatHistory {
     })
   }
 
-  /** Writes what is not written yet. */
+  /** Writes everything not written yet. */
   close(): void {
     const now = this.#options.runtime.clock.now()
     for (const block of this.#sampler.rest()) this.#write(block, now)
   }
 
-  /** The beginning of what is kept at each length of points. */
+  /** The start of what is kept at each length of points. */
   async recordedFrom(): Promise<ReadonlyMap<number, number>> {
     const from = new Map((await this.#options.store.keptBlocks()).map((kept) => [kept.stepMs, kept.from]))
     for (const stepMs of stepLengths) {
@@ -159,7 +159,7 @@ export class HeatHistory {
     return from
   }
 
-  /** The blocks of a period, of all hubs, oldest first; one that is still being filled as it is now. */
+  /** The blocks of a period, of all hubs, oldest first; open blocks as they are now. */
   async *blocks(stepMs: StepMs, from: number, to: number): AsyncGenerator<HistoryBlock> {
     const { store, runtime, logger } = this.#options
     const length = stepMs * blockSteps
@@ -204,7 +204,7 @@ export class HeatHistory {
     })
   }
 
-  /** Blocks that are still being filled, or that the store does not have yet. */
+  /** Blocks that are still open, or not in the store yet. */
   #own(stepMs: StepMs): HistoryBlock[] {
     const open = this.#sampler.open(stepMs)
     const unsaved = [...this.#unsaved.values()].filter(
@@ -214,7 +214,7 @@ export class HeatHistory {
   }
 }
 
-/** The bytes that one block may take, so that those of a day take no more than they may. */
+/** The maximum bytes of a block, so that all blocks of a day stay within their bound. */
 export function maxBlockBytes({ maxBytesPerDay }: HistorySettings, stepMs: StepMs): number {
   return Math.floor((maxBytesPerDay * shares[stepMs] * stepMs * blockSteps) / dayMs)
 }
@@ -223,7 +223,7 @@ export function keepMsOf({ keepMs }: HistorySettings, stepMs: StepMs): number {
   return stepMs === 1000 ? keepMs.second : stepMs === 10_000 ? keepMs.tenSeconds : keepMs.minute
 }
 
-/** What one hub can have in the store at most, with a block that is due to go. */
+/** The most that one hub can have in the store, including a block due for deletion. */
 export function maxKeptBytes(settings: HistorySettings): number {
   return stepLengths.reduce((sum, stepMs) => {
     const blocks = Math.ceil((keepMsOf(settings, stepMs) + trimEveryMs) / (stepMs * blockSteps)) + 2

@@ -57,7 +57,7 @@ export interface ReportParts {
     readonly bytes: number
     readonly saved: number
   }
-  /** The part of the period for which there is anything. */
+  /** The fraction of the period for which there is data. */
   readonly coverage: number
   /** Episodes of the seven days up to the end of the period. */
   readonly episodes: readonly HotEpisode[]
@@ -132,7 +132,7 @@ function reportKey(
   }
 }
 
-/** Something was to be done, and a process was connected to do it. */
+/** A strategy was due, and a process was connected to carry it out. */
 function isActed({ strategies, deliveredAt }: HotEpisode): boolean {
   return deliveredAt !== null && strategies.some((name) => name === 'LocalCache' || name === 'RedundantKeys')
 }

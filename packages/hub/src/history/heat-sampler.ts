@@ -16,7 +16,7 @@ export interface HeatSamplerOptions {
 /** The busiest slots and services of each second. */
 const maxSlots = 64
 const maxServices = 100
-/** A second is taken down when its reports have come; later than this it is forgotten by then. */
+/** A second is recorded once its reports have arrived; after this long it is gone. */
 const settleSeconds = 2
 const maxBehindSeconds = 50
 
@@ -28,7 +28,7 @@ const lettersOf: Readonly<Record<StrategyName, HeatLetter>> = {
   Observe: 'o',
 }
 
-/** Takes down once a second what was hot: off the way of reports, from what the hub shows anyway. */
+/** Records once a second what was hot: off the path of reports, from what the hub shows anyway. */
 export class HeatSampler {
   readonly #options: HeatSamplerOptions
   readonly #into: DownSampler
@@ -43,7 +43,7 @@ export class HeatSampler {
   sample(now: number): void {
     const second = Math.floor(now / 1000) - settleSeconds
     if (this.#lastSecond < 0) this.#lastSecond = second - 1
-    // A clock that was moved, or a hub that stood still: what is gone is gone.
+    // The clock was moved, or the hub stood still: those seconds are lost.
     if (second < this.#lastSecond || second - this.#lastSecond > maxBehindSeconds) this.#lastSecond = second - 1
     for (let next = this.#lastSecond + 1; next <= second; next++) {
       this.#into.addTraffic(next * 1000, this.#options.fleet.traffic.second(next))
@@ -66,7 +66,7 @@ export class HeatSampler {
         accesses: Math.round(accesses),
         writes: Math.round(writes),
         bytes: Math.round(bytes),
-        // Reported in statuses, which come about once a second: what was reported since belongs to this second.
+        // Reported in statuses, which arrive about once a second: what arrived since belongs to this second.
         saved: isNewest ? fleet.effects.takeSaved(redisClusterId, near.key) : 0,
         letter,
         services: near.tracks.flatMap(({ services }) => [...services]),
@@ -117,7 +117,7 @@ export class HeatSampler {
   }
 }
 
-/** The hottest keys of a second; hot ones first, so that none of them is missing where many are warm. */
+/** The hottest keys of a second; hot ones first, so that none is missing if many are warm. */
 function hottest(shown: Iterable<NearKey>, second: number, limit: number): NearKey[] {
   let found: { near: NearKey; heat: number }[] = []
   const cut = () => {
@@ -127,7 +127,7 @@ function hottest(shown: Iterable<NearKey>, second: number, limit: number): NearK
   for (const near of shown) {
     const heat = near.lastMinute!.second(second).accesses
     if (heat > 0) found.push({ near, heat })
-    // Cut now and then: sorting all of a hundred thousand would take its time.
+    // Cut now and then: sorting a hundred thousand would take too long.
     if (found.length >= limit * 8) cut()
   }
   cut()
@@ -149,7 +149,7 @@ function busiest(counts: Float64Array, limit: number): number[] {
   return found
 }
 
-/** What is done about a key now; of several rules, by the one that does most. */
+/** What is currently done about a key; with several rules, by the one that does most. */
 function standing(near: NearKey): { readonly letter: HeatLetter; readonly ruleId: string | undefined } {
   let best: { letter: HeatLetter; ruleId: string | undefined } = { letter: '.', ruleId: undefined }
   for (const { rule, state } of near.tracks) {

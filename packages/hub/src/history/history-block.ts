@@ -1,18 +1,18 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { HeatLetter } from '@firebreak/core'
 
-/** What a row of a block is of. Prefixes are made of keys when they are asked for. */
+/** What a row of a block describes. Prefixes are derived from keys on request. */
 export type RowKind = 'key' | 'service' | 'node' | 'slot'
 
 /** Points of a block. */
 export const blockSteps = 10
-/** The lengths of points that are kept, in milliseconds. */
+/** The lengths of stored points, in milliseconds. */
 export const stepLengths = [1000, 10_000, 60_000] as const
 export type StepMs = (typeof stepLengths)[number]
 
-/** Who answered, in the order in which blocks hold it. */
+/** Who answered, in the order used in blocks. */
 export const trafficFields = ['redis', 'local', 'copies', 'limited', 'writes'] as const
-/** What is summed of a row, point by point. */
+/** The amounts of a row, summed point by point. */
 export const amountFields = ['accesses', 'writes', 'bytes', 'saved'] as const
 export type AmountField = (typeof amountFields)[number]
 
@@ -30,7 +30,7 @@ export interface BlockRow {
   readonly peak: number[]
   /** Seconds of the point in which it was hot. */
   readonly hot: number[]
-  /** The most that was done about it in the point. */
+  /** The most that was done about it during the point. */
   readonly letters: HeatLetter[]
   readonly services: string[]
   readonly ruleIds: string[]
@@ -46,7 +46,7 @@ export interface HistoryBlock {
   /** Accesses by who answered: a list of points for each of `trafficFields`. */
   readonly traffic: number[][]
   readonly rows: readonly BlockRow[]
-  /** What keys had that found no room, a list of points for each of `amountFields`. */
+  /** The sums of keys that found no room: a list of points for each of `amountFields`. */
   readonly rest: number[][]
 }
 
@@ -59,9 +59,9 @@ export function rowAmount({ accesses }: BlockRow): number {
 }
 
 /**
- * A block as the store keeps it: JSON in which points that are all zero are one digit, deflated, in base64, because a store may
- * hold text only. Where that takes more than `maxBytes` the coldest keys go into `rest`, so that sums stay right; undefined where
- * even the sums alone take more.
+ * A block as stored: JSON in which all-zero points are one digit, deflated, in base64, because a store holds only text.
+ * If that exceeds `maxBytes`, the coldest keys go into `rest`, so that sums stay right; undefined if even the sums
+ * alone exceed it.
  */
 export function encodeBlock(block: HistoryBlock, maxBytes: number): string | undefined {
   let { rows, rest } = block
@@ -81,7 +81,7 @@ export function decodeBlock(stepMs: StepMs, at: number, text: string): HistoryBl
   return { stepMs, at, traffic: traffic.map(unpacked), rest: rest.map(unpacked), rows: rows.map(unpackRow) }
 }
 
-/** Nobody but a hub writes blocks; what inflates without end was not written by one. */
+/** Only hubs write blocks; one that inflates beyond this was not written by a hub. */
 const maxInflatedBytes = 64 * 1024 * 1024
 
 type Packed = number[] | 0
@@ -110,7 +110,7 @@ function unpacked(points: Packed): number[] {
 
 function packRow(row: BlockRow): PackedRow {
   const { accesses, writes, bytes, saved, peak, hot } = row
-  // The peak of a point of one second is its count.
+  // The peak of a one-second point is its count.
   const isPlain = peak.every((count, step) => count === accesses[step])
   const amounts = [accesses, writes, bytes, saved, isPlain ? zeros() : peak, hot].map(packed)
   const letters = row.letters.join('')
@@ -154,7 +154,7 @@ function unpackRow([kind, redisClusterId, name, amounts, letters, services, rule
   }
 }
 
-/** The hottest `keep` rows; keys among the others are added to the rest, services, nodes and slots are sums already. */
+/** The hottest `keep` rows; the other keys are added to the rest, while services, nodes and slots are sums already. */
 function withoutColdest(rows: readonly BlockRow[], rest: number[][], keep: number): [BlockRow[], number[][]] {
   const ranked = rows.toSorted((a, b) => rank(b) - rank(a) || rowAmount(b) - rowAmount(a) || (a.name < b.name ? -1 : 1))
   const sums = rest.map((points) => [...points])
@@ -166,7 +166,7 @@ function withoutColdest(rows: readonly BlockRow[], rest: number[][], keep: numbe
   return [ranked.slice(0, keep), sums]
 }
 
-/** Slots go first: there are many, and their keys tell most of it. Services and nodes are few. */
+/** Slots are dropped first: there are many, and their keys say most of it. Services and nodes are few. */
 function rank({ kind, hot }: BlockRow): number {
   if (kind === 'slot') return 0
   if (kind !== 'key') return 3

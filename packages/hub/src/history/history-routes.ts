@@ -48,7 +48,7 @@ const historyQuery = z.strictObject({
   sort: z.enum(['accesses', 'peak', 'saved', 'hot', 'bytes', 'writes', 'name']).default('accesses'),
   limit,
   page,
-  /** This many events that a chart marks, spread over the period, instead of the newest ones. */
+  /** Returns this many events for a chart, spread over the period, instead of the newest ones. */
   marks: z.coerce.number().int().min(1).max(500).optional(),
 })
 const heatMapQuery = z.strictObject({
@@ -69,10 +69,10 @@ const eventsQuery = z.strictObject({
   who: name,
   limit,
   page,
-  /** Single events of a page, and which page of them. */
+  /** Single events per page, and which page. */
   events: z.coerce.number().int().min(0).max(1000).default(0),
   eventsPage: page,
-  /** Points for which the number of hot keys is wanted. */
+  /** Points for which to return the number of hot keys. */
   points: z.coerce.number().int().min(0).max(maxPoints).default(0),
 })
 const reportQuery = z.strictObject({
@@ -94,10 +94,10 @@ const settingsBody = z.strictObject({
     .max(1e12),
   keepMs: z.strictObject({ second: keepMs, tenSeconds: keepMs, minute: keepMs }),
 })
-/** Core parses the rule, names fields and suggests better ones; only its outer form is described here. */
+/** Core parses the rule and reports invalid fields; only the outer form is described here. */
 const ruleBody = z.looseObject({}).describe('a rule as users write it; see docs/reference/rules.md')
 
-/** The past: series, heat maps, episodes, reports, and rules that are tried on it. */
+/** The past: series, heat maps, episodes, reports, and dry runs of rules. */
 export function historyRoutes(core: HubCore): ApiRoute[] {
   const { history, store } = core
   return [
@@ -199,7 +199,7 @@ export function historyRoutes(core: HubCore): ApiRoute[] {
         method: 'POST',
         path,
         summary: 'What a rule would have done with recorded traffic; changes nothing',
-        // It costs a thread of its own as much as the period of that rule.
+        // It occupies a separate thread, in proportion to the period.
         role: 'operator',
         query: dryRunQuery,
         body: ruleBody,
@@ -226,7 +226,7 @@ export function historyRoutes(core: HubCore): ApiRoute[] {
   ]
 }
 
-/** The period that was asked for, or the last one of a length. */
+/** The requested period, or the most recent one of a given length. */
 function periodOf(
   core: HubCore,
   { from, to }: { readonly from?: number | undefined; readonly to?: number | undefined },
@@ -235,7 +235,7 @@ function periodOf(
   most = maxPoints,
 ): Period {
   const now = core.now()
-  // A hub that was asked for everything begins where it can have something.
+  // If everything is requested, the period begins where there can be data.
   const end = Math.min(to ?? now, now + dayMs)
   const start = Math.max(from ?? end - lengthMs, end - maxPeriodMs)
   checkPeriod(start, end, maxPeriodMs)

@@ -6,7 +6,7 @@ import { heatReport, reportPeriod } from './heat-report.ts'
 import { choosePeriod, dayMs } from './past.ts'
 import { queryHistory } from './query-history.ts'
 
-/** Reads what a report is made of: series of minutes, and the episodes of its week. */
+/** Reads the data of a report: series of minutes, and the episodes of its week. */
 export async function makeReport(core: HubCore, by: 'day' | 'week', on: string): Promise<HeatReport> {
   const reported = reportPeriod(by, on)
   if (reported === undefined) {

@@ -5,7 +5,7 @@ import { keepMsOf } from './heat-history.ts'
 import type { BlockRow, StepMs } from './history-block.ts'
 import { blockSteps, stepLengths } from './history-block.ts'
 
-/** A period cut into points of one length, and the blocks that it is read from. */
+/** A period divided into points of one length, and the blocks that it is read from. */
 export interface Period {
   readonly from: number
   readonly to: number
@@ -17,16 +17,16 @@ export interface Period {
 
 export const hourMs = 3_600_000
 export const dayMs = 24 * hourMs
-/** Points of one answer. */
+/** Maximum number of points in an answer. */
 export const maxPoints = 720
-/** Rows of a page: each has a series. */
+/** Maximum number of rows on a page; each has a series. */
 export const maxRowsOfPage = 1000
-/** The longest period of one question. */
+/** The longest period of one query. */
 export const maxPeriodMs = 400 * dayMs
 
 /**
- * The finest points that are kept as far back as `from` and that are not too many; the coarsest are put together where the period is
- * long. The period grows to whole points.
+ * The finest points that are kept as far back as `from` and are not too many; for a long period the coarsest are
+ * merged. The period is extended to whole points.
  */
 export function choosePeriod(
   from: number,
@@ -50,19 +50,19 @@ export function choosePeriod(
   return cut(minute, minute * minutes)
 }
 
-/** Refuses a period that ends before it begins, or that is too long. */
+/** Refuses a period that ends before it begins or is too long. */
 export function checkPeriod(from: number, to: number, most: number): void {
   if (from >= to) throw new ApiProblem(400, 'FB_INPUT_INVALID', 'from must be before to', 'from')
   if (to - from <= most) return
   throw new ApiProblem(400, 'FB_INPUT_INVALID', `the period is longer than ${most / hourMs} hours`, 'from')
 }
 
-/** Which rows are wanted. */
+/** Which rows are requested. */
 export interface RowFilter {
   readonly redisClusterId?: string | undefined
   /** Key text. */
   readonly key?: string | undefined
-  /** The beginning of a key text. */
+  /** A prefix of a key text. */
   readonly prefix?: string | undefined
   readonly service?: string | undefined
   readonly ruleId?: string | undefined
@@ -83,7 +83,7 @@ export function isWanted(row: BlockRow, filter: RowFilter): boolean {
   )
 }
 
-/** Calls back for each point of each row of the period, with the place of the point. */
+/** Calls back for each point of each row of the period, with the point's index. */
 export async function eachPoint(
   history: Pick<HeatHistory, 'blocks'>,
   period: Period,
@@ -112,7 +112,7 @@ export async function eachPoint(
   }
 }
 
-/** The beginning of a key up to and with its first separator, as key text; the whole key where it has none. */
+/** A key up to and including its first separator, as key text; the whole key if it has none. */
 export function prefixOf(text: string): string {
   const beginning = /^[^:_/.|]*[:_/.|]/.exec(parseKeyText(text) ?? text)?.[0]
   return beginning === undefined ? text : keyText(beginning)

@@ -2,9 +2,9 @@ import type { HistoryEvent } from '@firebreak/core'
 import type { HubStore } from '../store/hub-store.ts'
 import type { Period } from './past.ts'
 
-/** What a chart marks, the most telling first: where many fall together the first of them stands for all. */
+/** What a chart marks, most important first: if many coincide, the first stands for all. */
 const markKinds = ['alarm', 'rollback', 'hot', 'cooled'] as const
-/** Events that one question looks through. */
+/** Events read by one query. */
 const maxEvents = 50_000
 
 export interface EventsQuestion {
@@ -20,7 +20,7 @@ export interface EventsQuestion {
   readonly marks?: number | undefined
 }
 
-/** The newest events of a period, or those that a chart of it marks. All of the filter holds before the limit cuts. */
+/** The newest events of a period, or those that its chart marks. The filter applies before the limit. */
 export async function readEvents(
   store: Pick<HubStore, 'history'>,
   period: Period,
@@ -46,7 +46,7 @@ export async function readEvents(
   return marks === undefined ? wanted.slice(0, limit) : spread(wanted, period, marks)
 }
 
-/** Keys whose table was sent to the service, which is what events say of services. */
+/** Keys whose table was sent to the service: events mention services only there. */
 async function keysOfService(
   store: Pick<HubStore, 'history'>,
   { from }: Period,

@@ -30,7 +30,7 @@ export interface HistoryFound {
   readonly traffic: readonly TrafficPoint[]
 }
 
-/** Names that one question may gather; of more, those that come later are not told apart. */
+/** Names that one query may collect; later ones are lumped together. */
 const maxNames = 20_000
 
 const kindOf: Readonly<Record<HistorySubject, RowKind>> = {
@@ -41,7 +41,7 @@ const kindOf: Readonly<Record<HistorySubject, RowKind>> = {
   slot: 'slot',
 }
 
-/** Reads series out of the history: the sums over all hubs, point by point. */
+/** Reads series from the history: the sums over all hubs, point by point. */
 export async function queryHistory(
   history: Pick<HeatHistory, 'blocks'>,
   question: HistoryQuestion,
@@ -73,7 +73,7 @@ export async function queryHistory(
   }
 }
 
-/** Adds one number to the same place of each list. */
+/** Adds one number to the same position of each list. */
 function addAll(lists: readonly number[][], amounts: readonly number[], place: number): void {
   for (const [index, amount] of amounts.entries()) lists[index]![place]! += amount
 }
@@ -106,7 +106,7 @@ function gather(
   return found
 }
 
-/** One row of the answer while it is being added up. */
+/** One row of the answer while it is being summed. */
 class Gathered {
   readonly #name: string
   readonly #first: BlockRow
@@ -116,7 +116,7 @@ class Gathered {
   readonly #letters: HeatLetter[]
   readonly #services = new Set<string>()
   readonly #ruleIds = new Set<string>()
-  /** Accesses of the busiest second of each point; over several hubs the highest sum that they can have had. */
+  /** Accesses of the busiest second of each point; over several hubs, an estimate from their counts. */
   readonly #peaks: Float64Array
   readonly #hotSeconds: Float64Array
   #writes = 0
@@ -150,11 +150,11 @@ class Gathered {
     const sum = (list: Float64Array) => list.reduce((total, amount) => total + amount, 0)
     const accesses = sum(this.#accesses)
     const pointSeconds = resolutionMs / 1000
-    // At coarse points it is unknown what hubs saw in the same second: their mean is a lower bound for the peak.
+    // For coarse points it is unknown what hubs saw in the same second: their mean is a lower bound for the peak.
     const peaks = this.#peaks.map((peak, point) => Math.max(peak, this.#accesses[point]! / pointSeconds))
     const peakPoint = peaks.reduce((best, peak, point) => (peak > peaks[best]! ? point : best), 0)
     const isKey = this.#by === 'key'
-    // Hubs that share a store each note that the key was hot: no longer than there was time.
+    // Hubs that share a store each record that the key was hot: capped at the length of the point.
     const hotSeconds = this.#hotSeconds.reduce((total, seconds) => total + Math.min(seconds, pointSeconds), 0)
     return {
       name: this.#name,
@@ -197,7 +197,7 @@ function orderOf(row: HistoryRow, sort: HistorySort): number {
   }
 }
 
-/** Whole accesses a second; small ones with a decimal, so that what is rare is not nothing. */
+/** Accesses per second, rounded; small ones keep a decimal, so that rare accesses do not become zero. */
 function perSecond(amount: number, resolutionMs: number): number {
   const rate = (amount * 1000) / resolutionMs
   return rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate)

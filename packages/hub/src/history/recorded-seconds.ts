@@ -3,7 +3,7 @@ import { keySlotOfBytes } from '@firebreak/core/commands'
 import type { HeatHistory } from './heat-history.ts'
 import { eachPoint, type Period } from './past.ts'
 
-/** A key as it is recorded. */
+/** A recorded key. */
 export interface RecordedKey {
   readonly redisClusterId: string
   /** The key's name. */
@@ -12,7 +12,7 @@ export interface RecordedKey {
   readonly services: readonly string[]
 }
 
-/** What one key had in one point. */
+/** One key's amounts in one point. */
 export interface RecordedCount {
   readonly of: RecordedKey
   accesses: number
@@ -20,19 +20,19 @@ export interface RecordedCount {
   bytes: number
 }
 
-/** What the hottest keys had in one point, over all hubs. */
+/** The hottest keys' amounts in one point, over all hubs. */
 export interface RecordedPoint {
   /** Its start, hub time. */
   readonly at: number
-  /** All accesses, those of other keys too. */
+  /** All accesses, including those of other keys. */
   total: number
   readonly counts: RecordedCount[]
 }
 
-/** Points that one reading may gather. */
+/** Maximum number of points in one reading. */
 export const maxRecordedPoints = 10_000
 
-/** The records of a period, point by point, oldest first; points without anything are left out. */
+/** The records of a period, point by point, oldest first; empty points are left out. */
 export async function readRecords(history: Pick<HeatHistory, 'blocks'>, period: Period): Promise<RecordedPoint[]> {
   const points = new Map<number, RecordedPoint & { readonly byKey: Map<RecordedKey, RecordedCount> }>()
   const names = new Map<string, RecordedKey>()

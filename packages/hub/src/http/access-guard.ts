@@ -16,9 +16,9 @@ export interface Caller {
   readonly who: string
   /** Undefined: a sensor. */
   readonly role: Role | undefined
-  /** What a sensor may speak of. */
+  /** What a sensor may report. */
   readonly app?: AppGrant
-  /** False once what the caller showed is taken no more. */
+  /** False once the caller's credential is no longer accepted. */
   readonly isValid: () => boolean
 }
 
@@ -26,18 +26,18 @@ export interface Caller {
 export interface UserHeader {
   /** In lower case: `x-forwarded-email`, `x-auth-request-user` …. */
   readonly name: string
-  /** The proxy's addresses: from others the header means nothing. */
+  /** The proxy's addresses: the header is ignored from any other. */
   readonly from: readonly string[]
-  /** The role of those who have no line of their own; undefined: they are refused. */
+  /** The role of users without their own entry; undefined: they are refused. */
   readonly role: Role | undefined
 }
 
 export interface AccessGuardOptions {
-  /** Undefined: everybody on this machine may do everything. */
+  /** Undefined: everyone on this machine may do everything. */
   readonly tokens?: CredentialBook | undefined
   readonly sessions?: PeopleSessions
   readonly userHeader?: UserHeader | undefined
-  /** Names beside loopback and the machine's own addresses by which browsers may reach the hub. */
+  /** Names, besides loopback and the machine's own addresses, under which browsers may reach the hub. */
   readonly allowedHosts: readonly string[]
 }
 
@@ -45,7 +45,7 @@ const storeUnheard = 'the store, which may contain tokens, has not answered sinc
 const csrfHeader = 'firebreak-csrf'
 
 /**
- * Decides who may ask for what.
+ * Decides who may request what.
  *
  * - *Host*: only loopback names, this machine's addresses and the allowed names. A page that was loaded from a name which
  *   then points to 127.0.0.1 (DNS rebinding) still says its own name here. Programs that show a token may use any name, where
@@ -74,16 +74,16 @@ export class AccessGuard {
     return this.#options.tokens?.isLocked === true
   }
 
-  /** Refuses what another site may have made a browser send; `isPage` where a page of the console is asked for. */
+  /** Refuses what another site may have made a browser send; `isPage` if a page of the console is requested. */
   checkOrigin(headers: IncomingHttpHeaders): void {
     if (!this.isOwnHost(headers.host)) throw hostRefused(headers)
     this.checkSite(headers)
   }
 
   /**
-   * The same where programs may come by any name: those that show a credential, which no page of another site has. The name
-   * matters for browsers, and where there are no tokens. `kind`: a page of the console may be gone to from elsewhere; a
-   * probe is told nothing that a stranger may not know; a sensor shows its token in its hello.
+   * The same, except that programs with a credential may use any name, because a page of another site has none. The
+   * name matters for browsers, and if there are no tokens. `kind`: a console page may be opened from elsewhere; a probe
+   * learns nothing secret; a sensor sends its token in its hello.
    */
   checkCall(request: IncomingMessage, kind?: 'page' | 'probe' | 'sensor'): void {
     const { headers } = request
@@ -92,7 +92,7 @@ export class AccessGuard {
     if (kind !== 'page' || !isNavigation(headers)) this.checkSite(headers)
   }
 
-  /** A caller with a token of its own; a cookie, or what a browser adds to requests, is no program's. */
+  /** A caller with its own token; cookies, and headers that browsers add, are not those of a program. */
   #isProgram(request: IncomingMessage, isSensor: boolean): boolean {
     if (!this.hasTokens) return false
     const { origin, cookie, 'sec-fetch-site': site } = request.headers
@@ -101,20 +101,22 @@ export class AccessGuard {
     return this.#isKnown(request)
   }
 
-  /** Whether the request shows a token or a certificate that is taken now. */
+  /** Whether the request carries a token or certificate that is accepted now. */
   #isKnown(request: IncomingMessage): boolean {
     const { tokens } = this.#options
     const [token, names] = [tokenOf(request.headers), namesShown(request)]
     return tokens?.person(token, names) !== undefined || tokens?.app(token, names) !== undefined
   }
 
-  /** What the caller may know of what is wrong with the hub; without tokens anybody of this machine may know all. */
+  /**
+   * What the caller may learn about the hub's problems; without tokens everyone on this machine may learn everything.
+   */
   troubleFor(request: IncomingMessage, cause: string): string {
     if (this.hasTokens ? this.#person(request) !== undefined : this.#isOpenTo(request.headers)) return cause
-    return this.#isUnheard ? storeUnheard : 'an alarm; its cause is told with a token'
+    return this.#isUnheard ? storeUnheard : 'an alarm; its cause is shown with a token'
   }
 
-  /** True while there may be tokens that the hub has not heard of. */
+  /** True while there may be tokens that the hub has not loaded yet. */
   get #isUnheard(): boolean {
     return !this.hasTokens && this.#options.tokens?.isKnown === false
   }
@@ -134,10 +136,10 @@ export class AccessGuard {
     }
   }
 
-  /** The caller, if he may act as `role`. */
+  /** The caller, if it may act as `role`. */
   authorize(request: IncomingMessage, role: Role): Caller {
     if (!this.hasTokens) {
-      // Otherwise anyone who waits for the store to be unreachable could do everything.
+      // Otherwise anyone could do everything by waiting for the store to be unreachable.
       if (this.#isUnheard) throw new ApiProblem(503, 'FB_STORE_AWAY', `${storeUnheard}; use a token from a tokens file`)
       return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
     }
@@ -162,13 +164,13 @@ export class AccessGuard {
     return caller
   }
 
-  /** What a sensor may speak of; undefined where its token, given in the request or in its hello, is nobody's. */
+  /** What a sensor may report; undefined if its token, in the request or its hello, is unknown. */
   appOf(request: IncomingMessage, token = tokenOf(request.headers)): AppGrant | undefined {
     if (!this.hasTokens) return { ...anyApp, isValid: () => !this.hasTokens }
     return this.#options.tokens!.app(token, namesShown(request))
   }
 
-  /** To be awaited before a caller is judged: another hub may have begun its session a moment ago. */
+  /** Await this before judging a caller: another hub may have begun its session a moment ago. */
   async learn({ cookie }: IncomingHttpHeaders): Promise<void> {
     if (cookie !== undefined && this.hasTokens) await this.#options.sessions?.learn(cookie)
   }
@@ -178,7 +180,7 @@ export class AccessGuard {
     return this.#options.sessions?.find(headers.cookie)
   }
 
-  /** What changes of this caller must carry; undefined where nothing of it goes by itself. */
+  /** The CSRF value that this caller's changes must carry; undefined if nothing identifies it automatically. */
   csrfOf(request: IncomingMessage): string | undefined {
     return this.hasTokens ? this.#person(request)?.csrf : undefined
   }
@@ -187,7 +189,7 @@ export class AccessGuard {
     const token = tokenOf(request.headers)
     const grant = this.#options.tokens!.person(token, namesShown(request))
     if (grant !== undefined) {
-      // A browser shows a certificate by itself, as it does a cookie; a program has no page that could make it.
+      // A browser sends a certificate automatically, like a cookie; a program has no page that could trigger it.
       const { origin, 'sec-fetch-site': site } = request.headers
       const isByItself = !grant.proof.startsWith('token ') && (origin ?? site) !== undefined
       return { caller: callerOf(grant), ...(isByItself && { csrf: this.#csrfOfName(grant.credential.name) }) }
@@ -215,9 +217,9 @@ export class AccessGuard {
     return this.#options.sessions!.csrfOfName(name)
   }
 
-  /** True where a Host header names this machine. */
+  /** True if a Host header names this machine. */
   isOwnHost(header: string | undefined): boolean {
-    // A client asks for the same host every time.
+    // A client requests the same host every time.
     if (header !== undefined && header === this.#lastOwn) return true
     const host = hostName(header)
     const isOwn = host !== undefined && (this.#hosts.has(host) || (isIP(host) === 4 && host.startsWith('127.')))
@@ -235,7 +237,7 @@ function callerOf({ credential, isValid }: PersonGrant): Caller {
   return { who: credential.name, role: credential.role, isValid }
 }
 
-/** The token of a request: a bearer, or for a browser's WebSocket (which can set no header) a subprotocol. */
+/** The token of a request: a bearer, or for a browser's WebSocket (which cannot set headers) a subprotocol. */
 export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   const bearer = headers.authorization?.match(/^Bearer (\S+)$/i)?.[1]
   if (bearer !== undefined) return bearer
@@ -251,7 +253,7 @@ function namesShown({ socket }: IncomingMessage): string[] {
   return socket instanceof TLSSocket && socket.authorized ? certificateNames(socket.getPeerCertificate()) : []
 }
 
-/** A subprotocol has few characters: the others of a token are percent-encoded. */
+/** A subprotocol allows few characters: the others in a token are percent-encoded. */
 function decoded(name: string): string {
   try {
     return decodeURIComponent(name)
@@ -264,7 +266,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** A person goes to a page: nothing of ours is put into another one, whose scripts could see or use it. */
+/** A person navigates to a page, as opposed to another page embedding or fetching it. */
 function isNavigation({ origin, ...headers }: IncomingHttpHeaders): boolean {
   return origin === undefined && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }

@@ -191,7 +191,7 @@ test('a stranger learns that the hub is not ready, and not why', async () => {
     expect(status).toBe(503)
     return (body as { reason?: string }).reason
   }
-  expect(await reasonOf(locked)).toBe('an alarm; its cause is told with a token')
+  expect(await reasonOf(locked)).toBe('an alarm; its cause is shown with a token')
   expect(await reasonOf(locked, { authorization: `Bearer ${app}` })).not.toContain('redis-7')
   expect(await reasonOf(locked, { authorization: `Bearer ${tokens.people[0].token}` })).toBe(cause)
   expect(await reasonOf(open)).toBe(cause)

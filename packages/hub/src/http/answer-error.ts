@@ -22,7 +22,7 @@ function describe(error: unknown): { status: number; body: ApiError } {
   if (error instanceof StoreCallError) return answer(503, error.code, error.message)
   const { statusCode = 500, message } = error as FastifyError
   if (statusCode < 500) return answer(statusCode, 'FB_INPUT_INVALID', message)
-  // The log has the details of an internal failure; a caller only learns that it happened.
+  // Details of an internal failure are only logged; the caller learns that it happened.
   return answer(500, error instanceof FirebreakError ? error.code : 'FB_INTERNAL', 'the hub failed; its log says why')
 }
 

@@ -5,7 +5,7 @@ import { ApiProblem } from '../errors.ts'
 import type { AccessGuard, Caller } from './access-guard.ts'
 import { bodyExamples } from './api-examples.ts'
 
-/** Who a route is for. `app`: sensors, with an app token; `app or viewer`: with either. */
+/** Who may use a route. `app`: sensors, with an app token; `app or viewer`: either. */
 export type RouteRole = Role | 'app' | 'app or viewer'
 
 /** One route of the API: registered with Fastify and written into the OpenAPI document from the same lines. */
@@ -17,11 +17,11 @@ export interface ApiRoute {
   readonly role: RouteRole
   readonly query?: z.ZodType
   readonly body?: z.ZodType
-  /** What the body is, where it is not JSON. @default 'application/json' */
+  /** The body's type, if it is not JSON. @default 'application/json' */
   readonly bodyType?: string
-  /** Bytes of the body that are taken. @default Fastify's, 1 MiB */
+  /** Maximum bytes of the body. @default Fastify's, 1 MiB */
   readonly bodyLimit?: number
-  /** A word for the answer in the document. */
+  /** A short name of the answer for the document. */
   readonly answer: string
   /** @default 200 */
   readonly status?: number
@@ -38,7 +38,7 @@ export interface ApiCall {
   readonly reply: FastifyReply
 }
 
-/** Registers routes; input is parsed before a handler sees it. */
+/** Registers routes; input is validated before a handler sees it. */
 export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[], guard: AccessGuard): void {
   const callers = new WeakMap<FastifyRequest, Caller>()
   for (const route of routes) {
@@ -65,7 +65,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
 
 function callerOf(guard: AccessGuard, request: FastifyRequest, role: RouteRole): Caller {
   if (role === 'app or viewer') {
-    // Where there are no tokens everybody here is a person too.
+    // Without tokens everyone here also counts as a person.
     const app = guard.hasTokens ? guard.appOf(request.raw) : undefined
     return app === undefined ? guard.authorize(request.raw, 'viewer') : callerOf(guard, request, 'app')
   }

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A page of the console, which a link elsewhere may lead to. */
+    /** A page of the console, which links elsewhere may lead to. */
     isPage?: boolean
   }
 }
@@ -22,7 +22,7 @@ const types: Record<string, string> = {
   '.woff2': 'font/woff2',
 }
 
-/** Nothing but our own files and our own address; no inline script, no frame around us. */
+/** Only our own files and address; no inline scripts, no framing. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -34,10 +34,13 @@ export const securityHeaders: Readonly<Record<string, string>> = {
 }
 
 const noConsole = `<!doctype html><meta charset="utf-8"><title>Firebreak</title>
-<h1>Firebreak hub</h1><p>The hub runs; its console is not built. Build it with <code>npm run build</code>, or use the
+<h1>Firebreak hub</h1><p>The hub is running, but its console is not built. Build it with <code>npm run build</code>, or use the
 API: <a href="/v1/overview">/v1/overview</a>, <a href="/openapi.json">/openapi.json</a>.`
 
-/** Serves the built console from a folder, compressed where the build left a `.gz` beside a file; any other path without an extension is a page of the console too. */
+/**
+ * Serves the built console from a folder, compressed if the build put a `.gz` next to a file; any other path without an
+ * extension is a page of the console too.
+ */
 export function serveConsole(app: FastifyInstance, folder: string | undefined): void {
   app.get('/*', { config: { isPage: true } }, async (request, reply) => {
     const wanted = decodeURIComponent(request.url.split('?')[0]!)
@@ -56,7 +59,7 @@ export function serveConsole(app: FastifyInstance, folder: string | undefined): 
   })
 }
 
-/** Whether a client takes gzip; `gzip;q=0` says that it does not. */
+/** Whether a client accepts gzip; `gzip;q=0` means that it does not. */
 function takesGzip(header: string | string[] | undefined): boolean {
   const weight = /(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=([\d.]+))?\s*(?:,|$)/i.exec(String(header ?? ''))
   return weight !== null && Number(weight[1] ?? 1) > 0

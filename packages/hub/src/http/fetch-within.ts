@@ -1,6 +1,6 @@
 import type { Timers } from '@firebreak/core'
 
-/** Fetches and reads an answer; both fail where they take longer than `timeoutMs`. */
+/** Fetches and reads an answer; fails if that takes longer than `timeoutMs`. */
 export async function fetchWithin<Answer>(
   timers: Timers,
   timeoutMs: number,

@@ -13,7 +13,7 @@ import type { HubViews } from '../views/hub-views.ts'
 import type { HubWatchers } from '../watchers/hub-watchers.ts'
 import { processFamilies } from './process-families.ts'
 
-/** What the hub's figures are read from. */
+/** The sources of the hub's figures. */
 export interface HubFigures {
   readonly alarms: AlarmBoard
   readonly webhooks: AlarmWebhooks
@@ -27,10 +27,10 @@ export interface HubFigures {
   now(): number
 }
 
-/** Keys that are looked at for the figures by state, rule and group. */
+/** Number of keys considered for the figures by state, rule and group. */
 const maxKeys = 1000
 
-/** The hub's figures at this moment; `exports` is what became of those that were pushed. */
+/** The hub's current figures; `exports`: the outcomes of pushes. */
 export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExporter['counts']): MetricFamily[] {
   const { alarms, webhooks, collector, keys, delivery, fleet, watchers, book, journal } = of
   const { connected, hosts } = fleet.hosts.counts()
@@ -61,8 +61,8 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
       by('by', { redis, local, copies, limited }),
     ),
     gauge('group_accesses_per_second', 'Accesses of the hottest keys by prefix group', by('group', groups)),
-    gauge('store_waiting', 'Events, entries and other writes that the store does not have yet', one(journal.waiting)),
-    counter('store_lost_total', 'What the store never got: it was away for too long', by('kind', journal.lost)),
+    gauge('store_waiting', 'Events, entries and other writes waiting for the store', one(journal.waiting)),
+    counter('store_lost_total', 'Writes lost because the store was unreachable for too long', by('kind', journal.lost)),
     gauge('alarms', 'Active alarms, by severity', by('severity', severities)),
     counter('alarms_raised_total', 'Alarms raised since the start', one(alarms.raisedCount)),
     counter('alarm_webhooks_total', 'Notices to alarm webhooks, by result', by('result', webhooks.counts)),
@@ -99,7 +99,7 @@ function sumsOfKeys(views: HubViews, book: RuleBook) {
   const rules = new Map<string, number>()
   const groups = new Map<string, number>()
   const shares = { handled: 0, observed: 0, shadow: 0, unhandled: 0 }
-  // All of them are always there: an alert about a series that comes and goes would not fire.
+  // All of them always exist: an alert on a series that comes and goes would not fire.
   const handling = { handled: 0, observed: 0, unhandled: 0 }
   const add = (sums: Map<string, number>, name: string, amount: number) =>
     void sums.set(name, (sums.get(name) ?? 0) + amount)

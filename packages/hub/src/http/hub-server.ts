@@ -44,29 +44,31 @@ import { UnfinishedFrames } from './unfinished-frames.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A process of an application may call it with the app's token; elsewhere only people may. */
+    /** A route that applications may call with an app token; others are only for people. */
     isForApps?: boolean
-    /** Asked by probes, by whatever name, and without a token. */
+    /** For probes, under any host name and without a token. */
     isProbe?: boolean
   }
 }
 
-/** A room's HTTP services: registered behind the hub's own checks. */
+/** A room's HTTP services, registered behind the hub's own checks. */
 export type HubPlugin = (app: FastifyInstance, hub: PluginHost) => Promise<void> | void
 
-/** What a hub gives to the services of other rooms. */
+/** What a hub provides to the services of other rooms. */
 export interface PluginHost {
   readonly alarms: AlarmBoard
   readonly passingAlarms: PassingAlarms
   readonly store: HubStore
   readonly runtime: Runtime
-  /** What a key is called in everything that is kept and shown. */
+  /** A key's name in everything that is stored and shown. */
   outside(key: string): string
-  /** Throws where a request is of a process that may not tell of its locks: of another service, barred, or one too many. */
+  /**
+   * Throws if a request comes from a process that may not report locks: of another service, blocked, or one too many.
+   */
   checkTeller(request: FastifyRequest, process: Required<Teller>): void
   /** Who sent a request, for the audit. */
   whoOf(request: FastifyRequest): string
-  /** Notes what a person did. */
+  /** Records what a person did. */
   audit(who: string, what: string, before: unknown, after: unknown): Promise<void>
 }
 
@@ -86,7 +88,7 @@ export interface HubServerOptions {
   /** Further routes of the hub's own API. */
   readonly routes: readonly ApiRoute[]
   readonly version: string
-  /** What became of metrics that were pushed; undefined where none are. */
+  /** The outcomes of metrics pushes; undefined if nothing is pushed. */
   readonly exports: OtlpExporter['counts'] | undefined
 }
 
@@ -126,7 +128,7 @@ export class HubServer {
     options.book.onChange(() => {
       this.#sensors.dropInvalid()
       this.#live.dropInvalid()
-      // What other hubs of the store have changed; an unreachable store is reported elsewhere.
+      // Loads what other hubs have changed; an unreachable store is reported elsewhere.
       core.barred.load().catch(() => {})
     })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
@@ -153,7 +155,7 @@ export class HubServer {
     if (tls !== undefined) this.#tls = new RenewableTls(this.app.server as unknown as Server)
   }
 
-  /** Registers everything and listens; gives the port. */
+  /** Registers everything and listens; returns the port. */
   async listen(): Promise<number> {
     const { app } = this
     app.addHook('onRequest', async (request, reply) => {
@@ -195,8 +197,7 @@ export class HubServer {
     const document = openApiOf(routes, this.#options.version)
     app.get('/openapi.json', async () => document)
     await app.register(async (scope) => {
-      // Other rooms' services: whoever reads them is a viewer, whoever changes something an operator; and processes of
-      // applications tell of themselves.
+      // Other rooms' services: viewers may read, operators may change, and applications may report about themselves.
       const callers = new WeakMap<FastifyRequest, string>()
       const apps = new WeakMap<FastifyRequest, AppGrant>()
       scope.addHook('onRequest', async (request) => {
@@ -231,17 +232,17 @@ export class HubServer {
     return (app.server.address() as AddressInfo).port
   }
 
-  /** For connections from now on; those of an authority that is trusted no more end. */
+  /** For new connections; those of an authority that is no longer trusted are closed. */
   useCertificate(certificates: ServerCertificates): void {
     this.#tls?.renew(certificates)
   }
 
-  /** The hub's figures at this moment. */
+  /** The hub's current figures. */
   families(): MetricFamily[] {
     return hubFamilies(this.#core, this.#views, this.#options.exports)
   }
 
-  /** Says goodbye to everybody and stops listening. */
+  /** Closes all connections and stops listening. */
   async close(): Promise<void> {
     this.#isDraining = true
     this.#live.close()
@@ -256,13 +257,13 @@ export class HubServer {
     this.app.get('/livez', probe, async () => ({ isLive: true }))
     this.app.get('/readyz', probe, async (request, reply) => {
       const alarms = this.#core.alarms.list()
-      // A hub that decides alone still protects: taking it out of service would leave its sensors with nothing.
+      // A hub that decides alone still protects: taking it out of service would leave its sensors without one.
       const alarm = alarms.find(
         ({ id, severity }) =>
           severity === 'critical' && !(this.#core.isHeard && this.#core.keys.isAlone && isOfStore(id)),
       )
       const isReady = !this.#isDraining && alarm === undefined
-      // A cause names hosts and addresses.
+      // A cause may name hosts and addresses.
       const reason = this.#isDraining ? 'draining' : alarm && this.#guard.troubleFor(request.raw, alarm.cause)
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
     })
@@ -273,7 +274,7 @@ export class HubServer {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    // Nobody else listens yet: without this a connection that breaks off would end the hub.
+    // Nobody else listens yet: without this, a broken connection would crash the hub.
     const onError = () => socket.destroy()
     socket.on('error', onError)
     try {
@@ -297,7 +298,7 @@ export class HubServer {
     }
   }
 
-  /** The app whose token a request shows, on a route that is for them. */
+  /** The app whose token a request carries, on a route for applications. */
   #appOf({ routeOptions, raw }: FastifyRequest): AppGrant | undefined {
     return routeOptions.config.isForApps && this.#guard.hasTokens ? this.#guard.appOf(raw) : undefined
   }
@@ -311,7 +312,7 @@ function notFound({ method, url }: FastifyRequest): ApiProblem {
   return new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${method} ${url.split('?')[0]}`)
 }
 
-/** A WebSocket that was asked for with subprotocols must be answered with one of them: never with the token. */
+/** A WebSocket request with subprotocols must be answered with one of them, but never with the token. */
 function chooseProtocol(protocols: Set<string>): string | false {
   return protocols.has('firebreak') ? 'firebreak' : false
 }

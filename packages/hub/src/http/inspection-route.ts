@@ -7,7 +7,9 @@ import type { ApiRoute } from './api-route.ts'
 
 const inspectionBody = z.strictObject({ value: z.boolean().default(false) })
 
-/** What a key is, asked of a process that touches it; the value needs an admin, and a process that shows values. */
+/**
+ * Describes a key by asking a process that touches it; the value requires an admin and a process that reveals values.
+ */
 export function inspectionRoute(core: HubCore, sessions: SensorSessions): ApiRoute {
   return {
     method: 'POST',
@@ -26,7 +28,7 @@ export function inspectionRoute(core: HubCore, sessions: SensorSessions): ApiRou
         throw new ApiProblem(403, 'FB_ROLE_REFUSED', `${caller.who} is ${caller.role}; a value needs the role admin`)
       const key = keyText(name)
       const shown = core.outside(name)
-      // Before it is asked: whoever looks at a value leaves a trace, also where nobody answers.
+      // Recorded before asking: looking at a value leaves a trace even if nobody answers.
       const what = `inspect key ${redisClusterId}/${keyText(shown)}${wantsValue ? ' with its value' : ''}`
       await core.journal.audit(caller.who, what, null, null)
       const services = core.engine.get(redisClusterId, shown)?.tracks.flatMap((track) => [...track.services]) ?? []
@@ -37,7 +39,7 @@ export function inspectionRoute(core: HubCore, sessions: SensorSessions): ApiRou
         wantsValue,
       )
       if ('problem' in asked) {
-        const message = `no process can say what ${describeValue(text)} is: ${asked.problem}`
+        const message = `no process can describe ${describeValue(text)}: ${asked.problem}`
         throw new ApiProblem(404, 'FB_NOBODY_CAN_ANSWER', message, 'key')
       }
       const { sensor, found } = asked
@@ -56,7 +58,7 @@ export function inspectionRoute(core: HubCore, sessions: SensorSessions): ApiRou
   }
 }
 
-/** Text where it is UTF-8, else as it came. */
+/** Text if it is UTF-8, otherwise unchanged. */
 function readable(base64: string): { readonly text: string; readonly isBase64: boolean } {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(base64, 'base64'))

@@ -20,11 +20,11 @@ const actionBody = z.discriminatedUnion('action', [
 ])
 type KeyAction = z.infer<typeof actionBody>
 
-/** Goes before every rule that a person would write. */
+/** Higher than any priority that a person would choose. */
 const priority = 1_000_000
 
 /**
- * What a person does about one key for a while. It is a rule for that key alone with an end, so that it is audited, stored,
+ * A user's temporary action on one key. It is a rule for that key alone with an expiry, so it is audited, stored,
  * shared between hubs and shown like any other, and undone by deleting it.
  */
 export function keyActionRoutes(core: HubCore): ApiRoute[] {
@@ -82,7 +82,7 @@ function effectOf(action: KeyAction): object {
   }
 }
 
-/** One action a key: a new one takes the place of the last. */
+/** One action per key: a new one replaces the last. */
 function actionId(redisClusterId: string, key: string): string {
   return `key:${createHash('sha256').update(`${redisClusterId}\0${key}`).digest('hex').slice(0, 16)}`
 }

@@ -2,12 +2,12 @@ import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { closeCodes } from '../deliver/sensor-channel.ts'
 
-/** Bytes of a connection up to and with its hello, which is some hundred bytes long. */
+/** Maximum bytes of a connection up to and including its hello, which is a few hundred bytes long. */
 const maxHelloBytes = 64 * 1024
 
 /**
- * Cuts a connection off that sends more than a hello takes before it is known. A WebSocket's frame may be as long as the
- * largest report, and is held until its end has come: nobody may make us hold one before they have shown their token.
+ * Cuts off a connection that sends more than a hello before it is authenticated. A WebSocket frame may be as large as
+ * the largest report and is buffered until complete: nobody may make us buffer one before showing a token.
  */
 export function limitHello(stream: Duplex, connection: WebSocket, isKnown: () => boolean): void {
   let bytes = 0
@@ -20,7 +20,7 @@ export function limitHello(stream: Duplex, connection: WebSocket, isKnown: () =>
     if (bytes <= maxHelloBytes) return
     stream.off('data', count)
     connection.close(closeCodes.refused, 'hello must come first')
-    // Not a goodbye that waits for theirs, which would go on reading.
+    // Not a close handshake, which would keep reading until theirs.
     stream.destroy()
   }
   stream.on('data', count)

@@ -5,9 +5,9 @@ import type { HubViews } from '../views/hub-views.ts'
 import type { Caller } from './access-guard.ts'
 
 const everyMs = 1000
-/** A change is shown sooner than the next second, but not more often than this. */
+/** A change is pushed before the next second, but not more often than this. */
 const changeMs = 250
-/** A page that does not read is left out until it does. */
+/** A page that does not read is skipped until it does. */
 const maxBufferedBytes = 1024 * 1024
 
 /** Pushes the overview to every console: once a second, and soon after the table changed. */
@@ -38,7 +38,7 @@ export class LiveSockets {
     socket.send(JSON.stringify(this.#views.overview()))
   }
 
-  /** Ends the connections of those whose token, password or session is taken no more. */
+  /** Ends connections whose token, password or session is no longer accepted. */
   dropInvalid(): void {
     for (const [socket, { isValid }] of this.#sockets) if (!isValid()) socket.close(4003, 'sign in again')
   }

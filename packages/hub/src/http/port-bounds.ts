@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { ApiProblem } from '../errors.ts'
 import type { AccessGuard } from './access-guard.ts'
 
-/** The bounds of a port as Fastify takes them. */
+/** The bounds of a port as Fastify options. */
 export function portOptions(bounds: HttpBounds | undefined) {
   const { requestTimeout = 0, keepAliveTimeout = 0, ...http } = httpServerOptions(bounds)
   return { requestTimeout, keepAliveTimeout, http: { requestTimeout, ...http } }

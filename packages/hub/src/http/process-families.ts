@@ -2,7 +2,7 @@ import type { MetricFamily } from '@firebreak/core/metrics'
 
 const startedAt = performance.timeOrigin / 1000
 
-/** What the process as a whole uses, under the names that Prometheus' own clients give it. */
+/** The resources that the process uses, under the names of Prometheus' own clients. */
 export function processFamilies(): MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed, heapTotal, external } = process.memoryUsage()

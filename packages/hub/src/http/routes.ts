@@ -35,7 +35,7 @@ const keyGroupsQuery = z.strictObject({ ...keyFilter, limit: limit(100, 1000) })
 const limitQuery = z.strictObject({ limit: limit(200, 10_000) })
 const auditQuery = z.strictObject({ limit: limit(200, 10_000), skip: z.coerce.number().int().min(0).default(0) })
 const switchBody = z.strictObject({ isOff: z.boolean() })
-/** Core parses the rule, names fields and suggests better ones; only its outer form is described here. */
+/** Core parses the rule and reports invalid fields; only the outer form is described here. */
 const rolloutBody = z.strictObject({
   percent: z.number().int().min(0).max(100),
   steps: z.array(z.number().int().min(1).max(100)).max(100).optional(),
@@ -48,7 +48,7 @@ const reportBody = z.string().describe('a text report; see docs/reference/api.md
 export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
   const { fleet, keys, store, watchers } = core
   return [
-    shows('/v1/overview', 'What is hot now, and whether we are safe', 'Overview', () => views.overview()),
+    shows('/v1/overview', 'What is hot now, and whether it is under control', 'Overview', () => views.overview()),
     shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[], total }', keysQuery, (query) => views.page(query)),
     shows('/v1/key-groups', 'Keys summed by prefix', '{ groups: KeyGroupView[] }', keyGroupsQuery, (query) => ({
       groups: views.keyGroups(query).slice(0, query.limit),
@@ -60,7 +60,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       role: 'viewer',
       answer: 'KeyDetail',
       async handle({ params }) {
-        // Fastify has undone one percent-encoding, the URL's; the key's own is undone here.
+        // Fastify has decoded the URL's percent-encoding; the key's own is decoded here.
         const key = parseKeyText(params['key']!)
         if (key === undefined)
           throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
@@ -94,7 +94,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       '{ entries: AuditEntry[], head: AuditHead | null, kept }',
       auditQuery,
       async (query) => {
-        // The end first: anything added in between is newer, so a page-by-page reader can tell.
+        // The head first: anything added in between is newer, so a page-by-page reader can tell.
         const { head = null, kept } = await store.auditEnd()
         return { head, kept, entries: await store.audit(query.limit, query.skip) }
       },
@@ -144,9 +144,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
   }
   const rulePath = { path: '/v1/rules/:id', answer: '{ rule: Rule }' }
   return [
-    shows('/v1/rules', 'All rules, in the order in which they are tried', '{ rules: Rule[], version }', () =>
-      core.rules(),
-    ),
+    shows('/v1/rules', 'All rules, in order of precedence', '{ rules: Rule[], version }', () => core.rules()),
     {
       ...rulePath,
       method: 'GET',
@@ -207,7 +205,7 @@ function reportRoute(core: HubCore): ApiRoute {
     role: 'app',
     body: reportBody,
     bodyType: 'text/plain',
-    // Larger than what is taken, so that a report that is too large is refused by us, counted and explained.
+    // Larger than accepted, so that we can refuse, count and explain a report that is too large.
     bodyLimit: Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2),
     answer: 'nothing',
     status: 204,
@@ -228,7 +226,7 @@ function reportRoute(core: HubCore): ApiRoute {
   }
 }
 
-/** The caller's own name for a change, by which one that is sent twice is made once. */
+/** The caller's id for a change, so that one sent twice is made once. */
 function changeName({ headers }: { readonly headers: Record<string, unknown> }): string | undefined {
   const given = headers['idempotency-key']
   return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : undefined

@@ -6,7 +6,10 @@ import { wireMessage } from './wire-message.ts'
 /** Messages for many sensors, in wire form. */
 const sharedMessages = new WeakMap<Uint8Array, Buffer>()
 
-/** A sensor's WebSocket, and the stream below it, as a channel of frames; `onTooLarge` where a message is refused unread. */
+/**
+ * A sensor's WebSocket, and the stream below it, as a channel of frames; `onTooLarge` is called if a message is refused
+ * unread.
+ */
 export function socketChannel(socket: WebSocket, stream: Duplex, onTooLarge: () => void): SensorChannel {
   // The reason is the other side's or the network's: `close` follows.
   socket.on('error', (error: Error & { code?: string }) => {
@@ -15,7 +18,7 @@ export function socketChannel(socket: WebSocket, stream: Duplex, onTooLarge: () 
   return {
     send(frame, isShared = false) {
       if (!isShared) socket.send(frame)
-      // Past `ws`, which writes every message whole and at once, so that ours never lands inside another.
+      // Bypasses `ws`, which writes every message whole and at once, so ours never ends up inside another.
       else if (socket.readyState === WebSocket.OPEN) stream.write(messageOf(frame))
     },
     get bufferedBytes() {

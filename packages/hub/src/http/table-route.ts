@@ -13,9 +13,9 @@ import type { ApiCall, ApiRoute } from './api-route.ts'
 export interface ServiceTable {
   readonly epoch: string
   readonly version: number
-  /** True while the kill switch is thrown: nobody acts on anything. */
+  /** True while the kill switch is on: nobody acts on anything. */
   readonly isOff: boolean
-  /** How long the reader may go by it, from its arrival on; a reader that gets no newer answer by then acts on nothing. */
+  /** How long the reader may use it after its arrival; without a newer answer by then it must not act on anything. */
   readonly validMs: number
   /** How often the hub wants reports. */
   readonly intervalMs: number
@@ -30,7 +30,7 @@ const tableQuery = z.strictObject({
   instance: name,
   epoch: z.string().max(256).optional(),
   version: z.coerce.number().int().min(0).optional(),
-  // Shorter than what a port closes as idle.
+  // Shorter than a port's idle timeout.
   waitMs: z.coerce.number().int().min(0).max(60_000).default(0),
 })
 type TableQuery = z.infer<typeof tableQuery>
@@ -66,7 +66,7 @@ export function tableRoute(core: HubCore): ApiRoute {
         if (asked.cluster !== undefined) checkCluster(caller.app, asked.cluster)
       }
       refuseUnheard(core)
-      // Somebody who looks once is no process of the service.
+      // A single look does not make the reader a process of the service.
       const isProcess = caller.app !== undefined || asked.instance !== undefined || waitMs > 0
       if (isProcess) core.fleet.hosts.seeReader(service, waitMs, core.now())
       delivery.flush()
@@ -89,14 +89,14 @@ function tableOf(core: HubCore, service: string, asked: TableQuery, app: AppGran
     redisClusterId === (asked.cluster ?? redisClusterId) &&
     (app === undefined || matchesAny(app.clusters, redisClusterId)) &&
     (onlyInstance === undefined || onlyInstance === asked.instance) &&
-    // Who does not say who he is has no part in what some processes try.
+    // A reader that does not identify itself takes no part in roll-outs.
     (rollout === undefined || (asked.instance !== undefined && isInRollout(ruleId, rollout, asked.instance)))
   const clusters = byCluster([...view.entries()].filter(isMeant))
   const { intervalMs } = collector.governor.pace
   return { epoch, version: view.version, isOff, validMs: options.entryTtlMs, intervalMs, clusters }
 }
 
-/** Calls that wait for a change, no more than `maxTableWaits` of them. */
+/** Calls that wait for a change, at most `maxTableWaits`. */
 class TableWaits {
   readonly #core: HubCore
   #count = 0
@@ -105,7 +105,7 @@ class TableWaits {
     this.#core = core
   }
 
-  /** Resolves at the service's next change, after `waitMs`, or when the caller has gone. */
+  /** Resolves at the service's next change, after `waitMs`, or when the caller is gone. */
   async forChange(service: string, waitMs: number, reply: FastifyReply): Promise<void> {
     const { delivery, options } = this.#core
     const { maxTableWaits, runtime } = options
@@ -131,7 +131,7 @@ class TableWaits {
   }
 }
 
-/** What narrows a service's table means nothing without one; and the whole table is not for an app. */
+/** Parameters that narrow a service's table require a service, and an app may not read the whole table. */
 function refuseWithoutService(asked: TableQuery, app: AppGrant | undefined): void {
   const narrowing = (['cluster', 'instance', 'epoch', 'version'] as const).find((field) => asked[field] !== undefined)
   if (app === undefined && narrowing === undefined && asked.waitMs === 0) return
@@ -139,7 +139,7 @@ function refuseWithoutService(asked: TableQuery, app: AppGrant | undefined): voi
   throw new ApiProblem(400, 'FB_INPUT_INVALID', `query.service is missing: ${why}`, 'query.service')
 }
 
-/** An empty table would take away what its reader has of another hub. */
+/** An empty table would remove what its reader has from another hub. */
 function refuseUnheard({ isHeard, delivery }: HubCore): void {
   if (isHeard || delivery.isOff) return
   const message = 'the hub has not heard from its store since it started, and knows no rules; ask another hub'

@@ -3,7 +3,7 @@ import type { Timers } from '@firebreak/core'
 import type { WebSocket } from 'ws'
 import { type UnfinishedFrameBounds, unfinishedFrameDefaults } from '../hub-options.ts'
 
-/** Less than this is in one piece of a stream: it is neither timed nor added up. */
+/** A smaller frame arrives in one piece: it is neither timed nor counted. */
 const largeBytes = 64 * 1024
 
 interface Unfinished {
@@ -14,16 +14,17 @@ interface Unfinished {
 }
 
 /**
- * Frames that have begun and not ended, of sensors that have said hello. A WebSocket holds a frame until its last byte has come,
- * and knows no time-out: connections that each begin a large frame and fall silent would hold memory for ever. A large
- * frame has some seconds, and all of them together have a bound: beyond it the connection that holds most is ended.
+ * Unfinished frames of sensors that have said hello. A WebSocket buffers a frame until its last byte arrives, without a
+ * timeout: connections that each begin a large frame and fall silent would hold memory forever. So a large frame must
+ * arrive within some seconds, and all of them together are bounded: beyond that, the connection holding the most is
+ * ended.
  */
 export class UnfinishedFrames {
   readonly #timers: Timers
   readonly #bounds: Required<UnfinishedFrameBounds>
   readonly #large = new Set<Unfinished>()
   #heldBytes = 0
-  /** Connections that were ended. */
+  /** Number of connections ended. */
   endedCount = 0
 
   constructor(timers: Timers, bounds?: UnfinishedFrameBounds) {
@@ -39,10 +40,10 @@ export class UnfinishedFrames {
       stream.destroy()
     }
     const own: Unfinished = { bytes: 0, timer: undefined, end }
-    // Before the WebSocket reads it: what this piece ends is taken away again.
+    // Before the WebSocket reads it: frames that this piece completes are subtracted again.
     stream.prependListener('data', (chunk: Buffer) => this.#add(own, chunk.length))
     connection.on('message', () => this.#clear(own))
-    // Between the pieces of a frame there may be pings, which do not end it and are not part of it.
+    // There may be pings between the pieces of a frame; they neither end it nor belong to it.
     connection.on('ping', (data: Buffer) => this.#add(own, -Math.min(own.bytes, data.length + pingHeadBytes)))
     connection.on('pong', (data: Buffer) => this.#add(own, -Math.min(own.bytes, data.length + pingHeadBytes)))
     connection.on('close', () => this.#clear(own))
@@ -77,5 +78,5 @@ export class UnfinishedFrames {
   }
 }
 
-/** Head and mask of a control frame of a client. */
+/** Header and mask of a client's control frame. */
 const pingHeadBytes = 6

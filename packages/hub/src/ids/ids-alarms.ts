@@ -2,14 +2,14 @@ import { type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import type { IdService, IdsAlarm } from '@firebreak/ids'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 
-/** An alarm stays on the board for so long, and longer where its cause lasts. */
+/** How long an alarm stays on the board after it was last raised. */
 const shownMs = 60_000
 const lookEveryMs = 1000
 const maxEarly = 100
 
 /**
- * Alarms of the ids on the hub's board, and so in the webhooks. Ids are opened before the hub that shows their alarms:
- * what they tell until then is kept for it.
+ * Shows the id service's alarms on the hub's board, and so in webhooks. Ids are opened before the hub that shows their
+ * alarms: earlier alarms are kept for it.
  */
 export class IdsAlarms {
   readonly #runtime: Runtime
@@ -36,7 +36,7 @@ export class IdsAlarms {
     this.#board.raise({ id, severity: 'warning', cause: `ids: ${alarm.message} (${alarm.code})`, retry })
   }
 
-  /** Shows alarms on a board from now on, as long as they last. */
+  /** From now on shows alarms on a board, as long as they last. */
   showOn(board: AlarmBoard, service: IdService): void {
     this.#board = board
     this.#service = service

@@ -9,9 +9,9 @@ export interface IdsRoutesOptions {
   readonly service: IdService
   /** @default the process's own */
   readonly runtime?: Pick<Runtime, 'wallClock'>
-  /** Adds a tag of segments. @default none: tags are added in the database */
+  /** Adds a segment tag. @default none: tags are added in the database */
   readonly addTag?: (tag: string, step: number) => Promise<void>
-  /** Notes who changed something. @default nothing is noted */
+  /** Records who changed something. @default nothing is recorded */
   readonly audit?: (request: FastifyRequest, what: string, after: unknown) => Promise<void>
 }
 
@@ -30,7 +30,7 @@ const text = 'text/plain; charset=utf-8'
  * - `GET /api/segment/get/{tag}` and `GET /api/snowflake/get/{key}`: one id as text, `?count=` a JSON array of texts
  * - `GET /api/snowflake/decode/{id}`: time, worker and sequence
  * - `GET /api/snowflake/time`: this node's clock, for its peers
- * - `PUT /api/ids/tags/{tag}` `{ step }`: a new tag of segments, where the hub keeps them itself
+ * - `PUT /api/ids/tags/{tag}` `{ step }`: a new segment tag, if the hub stores them itself
  * - `GET /api/ids/status`, `/api/ids/buffers`, `/api/ids/databases`: for the console
  */
 export async function idsRoutes(
@@ -91,7 +91,7 @@ function toCount(count: string): number {
   return /^\d{1,9}$/.test(count) ? Number(count) : Number.NaN
 }
 
-/** The status of an error: the caller's mistake, something that is not there, or a service that cannot serve now. */
+/** The status of an error: a bad request, something not found, or a service that is currently unavailable. */
 const statuses: Record<string, number> = {
   FB_OPTION_INVALID: 400,
   FB_IDS_ID_INVALID: 400,
@@ -99,7 +99,7 @@ const statuses: Record<string, number> = {
   FB_IDS_TAG_EXISTS: 409,
 }
 
-/** Answers an error with its code and sentence. */
+/** Answers an error with its code and message. */
 export function sendError(reply: FastifyReply, error: unknown): FastifyReply {
   if (error instanceof FirebreakError) {
     const status = error instanceof ApiProblem ? error.statusCode : (statuses[error.code] ?? 503)

@@ -17,24 +17,24 @@ import { closeUnreadBodies, refuseStrangers } from '../http/port-bounds.ts'
 import { idsRoutes, sendError } from './ids-routes.ts'
 import { singleIdServer } from './single-id-path.ts'
 
-/** An id service of its own: HTTP and RESP. */
+/** A stand-alone id service: HTTP and RESP. */
 export interface IdsServerOptions {
-  /** Where to listen; anywhere but on loopback only with a token. @default '127.0.0.1' */
+  /** Where to listen; beyond loopback a token is required. @default '127.0.0.1' */
   readonly host?: string
   /** For HTTP. @default a free port */
   readonly port?: number
   /** For RESP; undefined for none. */
   readonly respPort?: number
-  /** What clients must show: `Authorization: Bearer …` over HTTP, AUTH over RESP. @default none */
+  /** The token that clients must send: `Authorization: Bearer …` over HTTP, AUTH over RESP. @default none */
   readonly token?: string
-  /** What strangers may take of the HTTP port. @default those of `HttpBounds` */
+  /** Bounds of the HTTP port. @default those of `HttpBounds` */
   readonly connections?: HttpBounds
-  /** And of that for RESP. */
+  /** Bounds of the RESP port. */
   readonly respConnections?: Pick<RespIdServerOptions, 'maxConnections' | 'idleTimeoutMs' | 'authTimeoutMs'>
   readonly segments?: SegmentIds
   /**
-   * Starts the snowflake node once HTTP is up and its port is known: peers ask for the time there. A rejection closes
-   * the service.
+   * Starts the snowflake node once HTTP is up and its port is known: peers query the time there. A rejection closes the
+   * service.
    */
   readonly startSnowflake?: (port: number) => Promise<SnowflakeNode>
 }
@@ -45,11 +45,11 @@ export interface IdsServer {
   readonly host: string
   readonly port: number
   readonly respPort: number | undefined
-  /** Stops listening, then stops what gives the ids. */
+  /** Stops listening, then stops the id generators. */
   close(): Promise<void>
 }
 
-/** What anybody may ask: health checks carry no token, and peers must know the time. */
+/** Open to everyone: health checks carry no token, and peers need the time. */
 const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz', timePath])
 
 /** Starts HTTP and RESP, then joins the other nodes. */
@@ -63,7 +63,7 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
   const guard = new AccessGuard({ tokens: undefined, allowedHosts: [] })
   const app = fastify({
     forceCloseConnections: true,
-    // With a token every request goes through the hook that looks at it.
+    // With a token every request must pass the hook that checks it.
     serverFactory: (handler) => {
       const bounds = httpServerOptions(options.connections)
       return token === undefined ? singleIdServer(service, guard, bounds, handler) : createServer(bounds, handler)
@@ -78,7 +78,7 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
   app.get('/readyz', async ({ headers }, reply) => {
     const isKnown = token === undefined || isBearer(headers.authorization, token)
     const all = troublesOf(service, options)
-    // Tags, and what a database said, are not for everybody who may ask whether the service is up.
+    // Tags and database errors are not for everyone who may check whether the service is up.
     const troubles = isKnown ? all : all.map((text) => text.split(/[ :]/, 1)[0]!)
     return reply.code(troubles.length === 0 ? 200 : 503).send({ isReady: troubles.length === 0, troubles })
   })
@@ -115,7 +115,7 @@ function troublesOf({ snowflake, segments }: IdService, options: IdsServerOption
   const troubles: string[] = []
   if (options.startSnowflake !== undefined && status === undefined) troubles.push('snowflake: not joined yet')
   if (status?.error !== undefined) troubles.push(`snowflake: ${status.error.message}`)
-  // A database that is down is no trouble while its buffers last.
+  // A database that is down is not a problem while its buffers last.
   for (const { tag, left, ready, error } of segments?.buffers() ?? []) {
     if (error !== undefined && left + ready === 0) troubles.push(`segment ${tag}: ${error}`)
   }

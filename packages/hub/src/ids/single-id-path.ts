@@ -13,9 +13,9 @@ const segmentPath = '/api/segment/get/'
 const snowflakePath = '/api/snowflake/get/'
 
 /**
- * A server that answers the one request that matters for speed, a single id that is in memory, before Fastify sees it:
- * routing, hooks and reply object cost as much again as `node:http` itself (`bench/ids`: http-vs-bare). Everything else,
- * and every error, is Fastify's.
+ * A server that answers the one request that must be fast, a single id from memory, before Fastify sees it: routing,
+ * hooks and reply object cost as much again as `node:http` itself (`bench/ids`: http-vs-bare). Everything else, and
+ * every error, is Fastify's.
  */
 export function singleIdServer(
   service: IdService,
@@ -23,7 +23,8 @@ export function singleIdServer(
   bounds: ServerOptions,
   otherwise: RequestListener,
 ): Server {
-  // A request without a body gets a stream that has ended already: a fifth of the cost of a request for an id.
+  // A request without a body gets a stream that has already ended, which saves a fifth of the cost of a request for an
+  // id.
   return createServer({ ...bounds, optimizeEmptyRequests: true }, (request, response) => {
     if (!answerSingle(service, guard, request, response)) otherwise(request, response)
   })
@@ -36,22 +37,22 @@ function answerSingle(
   response: ServerResponse,
 ): boolean {
   const url = request.url!
-  // A query asks for a batch, and a percent sign for decoding.
+  // A query requests a batch, and a percent sign requires decoding.
   if (request.method !== 'GET' || url.includes('?') || url.includes('%')) return false
   if (!isProgram(request.rawHeaders, guard)) return false
   let id: string | undefined
   if (url.startsWith(segmentPath)) id = service.takeSegment(url.slice(segmentPath.length))
   else if (url.startsWith(snowflakePath)) id = service.takeSnowflake()
   if (id === undefined) return false
-  // A list of headers is written as it is; setHeader would keep each in an object first.
+  // A list of headers is written unchanged; setHeader would first store each in an object.
   response.writeHead(200, ['content-type', 'text/plain; charset=utf-8', 'content-length', String(id.length)])
   response.end(id)
   return true
 }
 
 /**
- * True where the host is this machine and nothing says that a browser asks; whatever else is looked at by Fastify's hook.
- * The headers as they came: Node would first have to make an object of them.
+ * True if the host is this machine and no header suggests a browser; Fastify's hook checks everything else. Uses the
+ * raw headers: Node would first have to build an object of them.
  */
 function isProgram(rawHeaders: readonly string[], guard: AccessGuard): boolean {
   let hasHost = false

@@ -10,20 +10,20 @@ import {
 import { Retry, type RetryPolicy } from '@firebreak/core/settings'
 import type { LaneRelay } from './lane-relay.ts'
 
-/** Sends bytes to the sensors of one listener. */
+/** Sends bytes to one listener's sensors. */
 export type Broadcast = (bytes: Uint8Array) => void
 
 export interface InvalidationLaneOptions {
   readonly clock: Clock
   readonly random: () => number
   readonly timers: Timers
-  /** Where several hubs share a store: carries messages between them. */
+  /** If several hubs share a store: carries messages between them. */
   readonly relay?: LaneRelay | undefined
   /** How to retry a failing relay. */
   readonly retry: RetryPolicy
   /** A message of another hub could not be read. */
   readonly onUnreadable: (error: Error) => void
-  /** The relay fails, or (undefined) does no longer. `isOverdue`: longer than its policy allows. */
+  /** The relay fails, or (undefined) has recovered. `isOverdue`: it has failed for longer than its policy allows. */
   readonly onRelay: (failure: { readonly error: Error; readonly isOverdue: boolean } | undefined) => void
 }
 
@@ -31,11 +31,11 @@ export interface InvalidationLaneOptions {
  * The hub's lane of invalidations: one sequence for all sensors. Every sensor gets every message, whatever clusters it
  * uses: with a sequence per cluster or key, a lost message could not be distinguished from one that was never sent.
  *
- * It begins anywhere. A hub that was started again under its old name has forgotten what it sent: where both had begun
- * at 0, its head could happen to be the one that a sensor heard last, and what changed in between would not show.
+ * It starts at a random number. A restarted hub with the same name has forgotten what it sent: if both had started at
+ * 0, its head could equal the last one that a sensor heard, which would hide what changed in between.
  *
- * What the relay did not take is owed to the other hubs. Which keys it named no longer matters once it is late: the
- * clusters are kept, and flushed at the other hubs as soon as the relay takes it.
+ * What the relay did not accept is owed to the other hubs. Once it is late, its keys no longer matter: only the
+ * clusters are kept, and are flushed at the other hubs as soon as the relay accepts that.
  */
 export class InvalidationLane {
   readonly #options: InvalidationLaneOptions
@@ -63,7 +63,7 @@ export class InvalidationLane {
         (bytes) => this.#relayed(bytes),
         () => this.skip(),
       )
-      // What others sent since the first attempt was not heard.
+      // What others sent since the first attempt was missed.
       if (this.#hearAgain !== undefined) this.skip()
       this.#hearing.succeeded()
       this.#tellState()
@@ -100,7 +100,7 @@ export class InvalidationLane {
     return this.#head
   }
 
-  /** Joins a listener; gives how to leave. */
+  /** Adds a listener; the returned function removes it. */
   join(broadcast: Broadcast): () => void {
     this.#listeners.add(broadcast)
     return () => void this.#listeners.delete(broadcast)
@@ -111,7 +111,7 @@ export class InvalidationLane {
     this.#head++
   }
 
-  /** Tells the sensors of all hubs, those of this one first; gives the sequence here. */
+  /** Notifies the sensors of all hubs, this one's first; returns the sequence here. */
   publish(invalidation: Omit<Invalidation, 'sequence'>): number {
     const sequence = this.#send(invalidation)
     this.#relay(invalidation)?.catch((error: Error) => {
@@ -138,7 +138,7 @@ export class InvalidationLane {
   async #settle(): Promise<void> {
     try {
       for (const redisClusterId of this.#owed) {
-        // What fails while this one is under way is owed again.
+        // What fails while this one is in flight is owed again.
         this.#owed.delete(redisClusterId)
         await this.#relay({ redisClusterId, database: -1, kind: 'flush', items: [] })?.catch((error: Error) => {
           this.#owed.add(redisClusterId)

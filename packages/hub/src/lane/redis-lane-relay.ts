@@ -5,7 +5,7 @@ import type { LaneRelay } from './lane-relay.ts'
 export class RedisLaneRelay implements LaneRelay {
   readonly #redis: Redis
   readonly #channel: string
-  /** Tells our own messages, which come back to us, from those of others. */
+  /** Distinguishes our own messages, which we also receive, from those of others. */
   readonly #name: string
   #subscriber: RedisSubscriber | undefined
 
@@ -23,7 +23,7 @@ export class RedisLaneRelay implements LaneRelay {
   async open(onMessage: (bytes: Uint8Array) => void, onGap: () => void): Promise<void> {
     const subscriber = await this.#redis.subscriber()
     this.#subscriber = subscriber
-    // Messages between a lost connection and the next are gone.
+    // Messages between two connections are lost.
     subscriber.onReconnect(onGap)
     await subscriber.subscribe(this.#channel, (message) => {
       const [name, text] = message.split(' ', 2) as [string, string]

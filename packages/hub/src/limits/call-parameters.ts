@@ -1,7 +1,7 @@
 import type { CallParameters } from '@firebreak/limits/policy'
 import type { FastifyRequest } from 'fastify'
 
-/** A call that cannot be read is the caller's mistake, whatever the store does. */
+/** A call that cannot be parsed is the caller's mistake, whatever the store does. */
 export class MalformedCallError extends Error {
   readonly statusCode = 400
 }
@@ -15,14 +15,14 @@ export function parametersOf(request: FastifyRequest): CallParameters {
   return textsOf(query as object, body)
 }
 
-/** Parameters as texts, each given once over all sources; by names of the caller's, so without a prototype. */
+/** Parameters as strings, each given once over all sources; without a prototype, because callers choose the names. */
 export function textsOf(...sources: readonly object[]): CallParameters {
   const texts: Record<string, string> = Object.create(null)
   for (const source of sources) {
     for (const [name, value] of Object.entries(source)) {
       if (value === null || value === undefined) continue
       const text = textOfOne(name, value)
-      // Which of two was meant is nobody's to guess: one may be over its limit and the other not.
+      // We must not guess which of two was meant: one may be over its limit and the other not.
       if (texts[name] !== undefined && texts[name] !== text) throw twice(name)
       texts[name] = text
     }
@@ -40,7 +40,7 @@ function twice(name: string): MalformedCallError {
   return new MalformedCallError(`the parameter ${name} is given more than once`)
 }
 
-/** The fields of a form; one that stands twice is a list, as in a query. */
+/** The fields of a form; a repeated one is a list, as in a query. */
 export function formOf(form: URLSearchParams): Record<string, string | string[]> {
   const fields: Record<string, string | string[]> = Object.create(null)
   for (const name of new Set(form.keys())) {
@@ -50,13 +50,13 @@ export function formOf(form: URLSearchParams): Record<string, string | string[]>
   return fields
 }
 
-/** Whether a call counts what it asks about; a word that says neither would be a limit that never counts. */
+/** Whether a call counts what it asks about; any other word would silently make a limit that never counts. */
 export function writesThrough({ _writeThrough: text = 'no' }: CallParameters): boolean {
   if (text === 'yes' || text === 'no' || text === '') return text === 'yes'
   throw new MalformedCallError(`_writeThrough is ${JSON.stringify(text)}; it must be yes or no`)
 }
 
-/** The text of a body that is a policy; JSON was read by the server already. */
+/** The text of a body that is a policy; the server has already parsed JSON. */
 export function textOf({ body }: FastifyRequest): string {
   if (body === null || body === undefined) throw new MalformedCallError('the body is empty; it must be a policy')
   return typeof body === 'string' ? body : JSON.stringify(body)

@@ -11,11 +11,11 @@ import { koalaPaths, ownPaths, ruleCalls } from './rule-calls.ts'
 /** What the routes need. */
 export interface LimitsRoutesOptions {
   readonly service: RuleService
-  /** Reads the policy's source again, for `reload`; without it `reload` is refused. */
+  /** Reloads the policy's source, for `reload`; if omitted, `reload` is refused. */
   readonly readPolicy?: () => { text: string; file: string } | Promise<{ text: string; file: string }>
   /** Also answer under Koala's own paths (`/rule/browse` and so on), where a GET may change counters. @default false */
   readonly koalaPaths?: boolean
-  /** Where changes of the policy go. @default into this process alone */
+  /** Where changes of the policy go. @default only into this process */
   readonly change?: ChangePolicy
   /** Who sent a request, for the audit. @default 'local' */
   readonly whoOf?: (request: FastifyRequest) => string
@@ -26,8 +26,9 @@ const versionSchema = z.coerce.number().int().min(0)
 /**
  * The rule service under `/v1/limits/`: the calls that decide (`browse`, `update`, `browse_complete`, `multi_browse`,
  * `feedback`, `value`), and those about the policy (`rules`, `alive`, `dump`, `policy`, `reload`, `convert`, `history`,
- * `diff`, `rollback`, `metrics`). Parameters come in the query, or as a JSON or form body. A GET changes nothing. Whoever
- * changes the policy may name the version that he has seen (`expected`): another one in force is a 409.
+ * `diff`, `rollback`, `metrics`). Parameters come in the query, or as a JSON or form body. A GET changes nothing. A
+ * change of the policy may name the version that the caller has seen (`expected`): if another is in force, the answer
+ * is 409.
  */
 export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOptions): Promise<void> {
   const { service, change = changeInProcess(options.service), whoOf = () => 'local' } = options
@@ -122,13 +123,13 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   app.get('/v1/limits/metrics', (_, reply) => reply.type('text/plain; version=0.0.4').send(metricsOf(service)))
 }
 
-/** The version that the caller has seen, where he says so. */
+/** The version that the caller has seen, if given. */
 function expectedOf(parameters: unknown): number | undefined {
   const { expected } = parameters as { expected?: string }
   return expected === undefined ? undefined : versionSchema.parse(expected)
 }
 
-/** A policy that came over the network reads no file of this machine. */
+/** A policy from the network must not read files of this machine. */
 function refuseFiles(): never {
   throw new Error('a policy sent to the service must contain the values of its dicts, not files')
 }
@@ -163,7 +164,7 @@ function metricsOf(service: RuleService): string {
   ])
 }
 
-/** Problems as RFC 9457 has them. */
+/** Problem details as in RFC 9457. */
 export function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = error instanceof FirebreakError ? error.code : undefined
   const status =
@@ -184,7 +185,7 @@ export function sendProblem(error: FastifyError | Error, _: FastifyRequest, repl
     .send({ status, title: titles[status] ?? 'Error', detail, ...(code && { code }), ...place })
 }
 
-/** Codes that say something about the store and not about the call. */
+/** Codes about the store, not about the call. */
 function isStoreTrouble(code: string): boolean {
   return !['FB_OPTION_INVALID', 'FB_LIMIT_COST', 'FB_POLICY_INVALID'].includes(code)
 }

@@ -13,26 +13,26 @@ import { SqliteStore } from '../store/sqlite-store.ts'
 import { limitsRoutes, sendProblem } from './limits-routes.ts'
 import { PolicyKeeper } from './policy-keeper.ts'
 
-/** How the rule service runs alone. */
+/** Options of the stand-alone rule service. */
 export interface LimitsServerOptions {
-  /** The policy's file, in any of its forms; `reload` reads it again. @default no rules */
+  /** The policy file, in any supported format; `reload` reads it again. @default no rules */
   readonly policyFile?: string
   /**
-   * Where policies are kept over restarts, with their versions and who made them; the file is then what an empty folder
-   * begins with. @default nowhere: a start begins with the file, at version 1
+   * Where policies are kept across restarts, with their versions and authors; the file is then only the start for an
+   * empty folder. @default nowhere: each start uses the file, at version 1
    */
   readonly dataFolder?: string
   /** Where counters live. @default in this process */
   readonly store?: RuleStore
   /** @default '127.0.0.1' */
   readonly host?: string
-  /** 0 takes a free one. @default 4980 */
+  /** 0 picks a free one. @default 4980 */
   readonly port?: number
-  /** Asked for as `Authorization: Bearer …` by every call but `alive`; needed where the host is not loopback. */
+  /** Required as `Authorization: Bearer …` by every call except `alive`; must be set if the host is not loopback. */
   readonly token?: string
-  /** Answer under Koala's own paths too. @default false */
+  /** Also answer under Koala's own paths. @default false */
   readonly koalaPaths?: boolean
-  /** What strangers may take of the port. @default those of `HttpBounds` */
+  /** Bounds of the port. @default those of `HttpBounds` */
   readonly connections?: HttpBounds
 }
 
@@ -40,16 +40,16 @@ export interface LimitsServerOptions {
 export interface LimitsServer {
   readonly url: string
   readonly service: RuleService
-  /** Reads the policy file again and gives the version in force; rejects where it is broken, and the old one stays. */
+  /** Reloads the policy file and returns the version in force; rejects if it is invalid, and the old one stays. */
   readonly reload: () => Promise<number>
   close(): Promise<void>
 }
 
-/** Beside the files of a hub, where both use one folder. */
+/** Next to a hub's files, if both use one folder. */
 const file = 'limits.sqlite'
 const problemType = 'application/problem+json'
 
-/** Starts the rule service alone. */
+/** Starts the stand-alone rule service. */
 export async function startLimitsServer(options: LimitsServerOptions = {}): Promise<LimitsServer> {
   const { host = '127.0.0.1', port = 4980, policyFile, token } = options
   if (!isLoopback(host)) {
@@ -89,7 +89,7 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
         .code(401)
         .header('www-authenticate', 'Bearer')
         .type(problemType)
-        .send({ status: 401, title: 'A token is needed' })
+        .send({ status: 401, title: 'A token is required' })
     })
   }
   await app.register(limitsRoutes, {

@@ -15,14 +15,14 @@ export interface PolicyChange {
   readonly origin: string
   /** Who made it, for the audit. */
   readonly who: string
-  /** The version that is to be replaced; another one in force is a conflict. @default whichever is in force */
+  /** The version to be replaced; it is a conflict if another is in force. @default whichever is in force */
   readonly expected?: number | undefined
 }
 
-/** Where changes of a policy go; gives the new version. */
+/** Where changes of a policy go; returns the new version. */
 export type ChangePolicy = (change: PolicyChange) => number | Promise<number>
 
-/** Changes of a policy that lives in this process alone. */
+/** Changes of a policy that is only in this process. */
 export function changeInProcess(service: RuleService): ChangePolicy {
   return ({ policy, origin, expected }) => {
     checkExpected(service, expected)
@@ -30,10 +30,10 @@ export function changeInProcess(service: RuleService): ChangePolicy {
   }
 }
 
-/** What is used of a hub's store. */
+/** The parts of a hub's store used here. */
 export type PolicyStore = Pick<HubStore, 'board' | 'policiesAfter' | 'addPolicy'>
 
-/** What a store that never had a policy begins with. */
+/** The initial policy for a store that never had one. */
 export interface FirstPolicy {
   readonly policy: Policy
   readonly origin: string
@@ -43,8 +43,7 @@ const lookEveryMs = 1000
 
 /**
  * Keeps the policy of a hub's rule service in the hub's store: a restart resumes with the newest version, and hubs that
- * share a store have the same one within a second. A version is in the store, with its audit entry, before it is in
- * force.
+ * share a store have the same one within a second. A version is stored, with its audit entry, before it is in force.
  */
 export class PolicyKeeper {
   readonly #service: RuleService
@@ -73,7 +72,7 @@ export class PolicyKeeper {
     await this.#look()
   }
 
-  /** Stores a version and puts it into force. `FB_POLICY_CONFLICT` where another one than expected is in force. */
+  /** Stores a version and puts it into force. `FB_POLICY_CONFLICT` if a different version than expected is in force. */
   readonly change = async ({ policy, origin, who, expected }: PolicyChange): Promise<number> => {
     for (;;) {
       await this.#takeOver()
@@ -114,7 +113,10 @@ export class PolicyKeeper {
     }
   }
 
-  /** An earlier version may have stored what this one refuses: then the policy before it stays in force, under the new number. */
+  /**
+   * An earlier Firebreak may have stored what this one refuses: then the previous policy stays in force under the new
+   * number.
+   */
   #versionOf({ version, loadedAtMs, origin, document }: StoredPolicy): PolicyVersion {
     try {
       return { version, loadedAtMs, origin, policy: parsePolicy(document, `version ${version}`) }
@@ -147,7 +149,7 @@ function policyConflict(expected: number, version: number): FirebreakError {
   return new FirebreakError('FB_POLICY_CONFLICT', sentence)
 }
 
-/** Two hubs that start on an empty store both bring the file; one is enough. */
+/** Two hubs that start on an empty store both offer the file; one is enough. */
 function ignoreConflict(error: unknown): void {
   if ((error as { code?: string }).code !== 'FB_POLICY_CONFLICT') throw error
 }

@@ -5,12 +5,12 @@ import { formOf, parametersOf, textsOf, writesThrough } from './call-parameters.
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A GET of this route may change something: it needs the role of whoever changes. */
+    /** A GET of this route may change something, so it needs an operator. */
     changesByGet?: boolean
   }
 }
 
-/** Where the calls that decide stand. */
+/** The paths of the deciding calls. */
 interface RuleCallPaths {
   readonly browse: string
   readonly update: string
@@ -46,7 +46,7 @@ export const koalaPaths: RuleCallPaths = {
 interface RuleCallsOptions {
   readonly service: RuleService
   readonly paths: RuleCallPaths
-  /** Whether a GET may count: Koala's clients expect it; anywhere else a link or a crawler would. */
+  /** Whether a GET may count: Koala's clients expect it; elsewhere a link or crawler could trigger it. */
   readonly getMayChange: boolean
 }
 
@@ -57,7 +57,7 @@ class MethodError extends Error {
 
 const ruleNumber = z.coerce.number().int().min(0)
 
-/** Jobs of `multi_browse`; Koala reads the names of fields in any case. */
+/** Jobs of `multi_browse`; Koala accepts field names in any case. */
 const jobsSchema = z
   .array(z.record(z.string(), z.unknown()))
   .transform((jobs) =>
@@ -81,10 +81,10 @@ const jobsSchema = z
 /** The calls that decide and count. */
 export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions): Promise<void> {
   const { service, paths, getMayChange } = options
-  // In a hub whoever may only look must not count by a GET either.
+  // In a hub, viewers must not count by a GET either.
   const config = { changesByGet: getMayChange }
 
-  /** Lets a call through that changes counters, or refuses it; whether it does. */
+  /** Admits or refuses a call that may change counters; returns whether it does. */
   const mayChange = (request: FastifyRequest, changes: boolean): boolean => {
     if (changes && !getMayChange && request.method !== 'POST') {
       throw new MethodError('a GET changes nothing here; send this call with POST')
@@ -131,7 +131,7 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
     config,
     handler: async (request, reply) => {
       const source = Array.isArray(request.body) ? request.body : JSON.parse(parametersOf(request)['argsJson'] ?? '')
-      // All are read before the first counts: what is answered by 400 or 405 has changed nothing.
+      // All are parsed before the first one counts: an answer of 400 or 405 means that nothing changed.
       const jobs = jobsSchema.parse(source).map((job) => {
         const parameters = textsOf(job.parameters)
         return { id: job.id, parameters, counts: mayChange(request, writesThrough(parameters)) }

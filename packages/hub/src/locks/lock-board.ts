@@ -16,7 +16,7 @@ export interface LockOverview {
   readonly waiters: (Reporter & Omit<WaitingTaskRow, 'name' | 'kind'>)[]
 }
 
-/** What all processes together have been through. */
+/** Totals over all processes. */
 export interface LockTotals {
   readonly held: number
   readonly waiting: number
@@ -38,7 +38,7 @@ export interface LockInstance extends Reporter, LockTotals {
   readonly ageMs: number
 }
 
-/** A hold that a process is to give up: it knows it by kind and token. */
+/** A lock that a process should give up, identified by kind and token. */
 export interface LockRelease {
   readonly kind: HeldLockRow['kind']
   readonly token: number
@@ -47,23 +47,23 @@ export interface LockRelease {
 interface Entry {
   readonly report: LockReport
   readonly receivedAt: number
-  /** What its process is to give up, told at its next report. */
+  /** What its process should give up; sent with the answer to its next report. */
   readonly releases: LockRelease[]
   readonly bytes: number
 }
 
-/** A process of another service that gives itself the same id is another one. */
+/** The same id from another service is a different process. */
 function idOf({ serviceId, instanceId }: LockReport): string {
   return `${serviceId}/${instanceId}`
 }
 
-/** The newest report of each process; a process that stops reporting is forgotten when its report has run out. */
+/** The newest report of each process; a process that stops reporting is forgotten when its report expires. */
 export class LockBoard {
   readonly #clock: Clock
   readonly #maxInstances: number
   readonly #maxBytes: number
   readonly #entries = new Map<string, Entry>()
-  /** Of names and owners, by service. */
+  /** Bytes of names and owners, by service. */
   readonly #bytes = new Map<string, number>()
   /** Reports refused because there were too many processes. */
   refused = 0
@@ -74,7 +74,7 @@ export class LockBoard {
     this.#maxBytes = maxBytes
   }
 
-  /** Locks that a process lost since its last report, by what this one says. */
+  /** Locks that a process has lost since its previous report. */
   lostSince(report: LockReport): number {
     const { lost } = report.metrics
     const before = this.#entries.get(idOf(report))?.report.metrics.lost ?? { expired: 0, taken: 0 }
@@ -108,7 +108,7 @@ export class LockBoard {
     else this.#bytes.delete(serviceId)
   }
 
-  /** What the process of this report is to give up; each is told once. */
+  /** What the process of this report should give up; each is sent once. */
   takeReleases(report: LockReport): readonly LockRelease[] {
     return this.#entries.get(idOf(report))?.releases.splice(0) ?? []
   }
@@ -126,7 +126,7 @@ export class LockBoard {
     return asked
   }
 
-  /** The locks whose name starts so, the most waited for first. */
+  /** The locks whose names start with a prefix, those with the most waiters first. */
   locks(prefix = ''): LockOverview[] {
     this.#expire()
     const byName = new Map<string, LockOverview>()
@@ -177,7 +177,7 @@ export class LockBoard {
   }
 }
 
-/** What a report takes: its names and owners, and as much again for each row. */
+/** The size of a report: its names and owners, plus overhead per row. */
 function bytesOf({ held, waiting }: LockReport): number {
   const rows = [...held, ...waiting]
   return rows.reduce((sum, { name, owner }) => sum + name.length + owner.length + rowBytes, reportBytes)

@@ -8,7 +8,7 @@ import type { Teller } from '../fleet/teller-bounds.ts'
 import { LockBoard } from './lock-board.ts'
 import { lockReportSchema } from './lock-report-schema.ts'
 
-/** How the hub keeps what processes report about their locks. */
+/** Options for the lock board. */
 export interface LockRoutesOptions {
   /**
    * Processes that may report at once; more are refused with 503.
@@ -17,23 +17,23 @@ export interface LockRoutesOptions {
   readonly maxInstances?: number
   /** Locks in one answer. @default 1000 */
   readonly maxLocks?: number
-  /** What a lock is called in answers. @default its name */
+  /** A lock's name in answers. @default its name */
   readonly outside?: (name: string) => string
   /** @default steadyClock */
   readonly clock?: Clock
   /** Who sent a request. @default 'local' */
   readonly whoOf?: (request: FastifyRequest) => string
-  /** Where locks that were lost are shown. @default nowhere */
+  /** Where lost locks are reported. @default nowhere */
   readonly alarms?: PassingAlarms
-  /** Throws where the sender of a report may not speak for this process. @default anybody may */
+  /** Throws if the sender of a report may not report for this process. @default anyone may */
   readonly checkTeller?: (request: FastifyRequest, process: Required<Teller>) => void
   /** Bytes of names and owners in the reports of all processes; one service may have half. @default 67108864 */
   readonly maxBytes?: number
-  /** Notes what a person did. @default nothing is noted */
+  /** Records what a person did. @default nothing is recorded */
   readonly audit?: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
 }
 
-/** Those with one holder: readers and permits are many, and Redis cannot tell one of them from the others. */
+/** Kinds with one holder: Redis cannot tell readers or permits apart. */
 const releaseBody = z.strictObject({ kind: z.enum(['lock', 'fair']), name: z.string().min(1).max(1024) })
 
 function parseRelease(body: unknown): z.infer<typeof releaseBody> {
@@ -45,9 +45,10 @@ function parseRelease(body: unknown): z.infer<typeof releaseBody> {
 }
 
 /**
- * `POST /v1/locks`: a process reports what it holds and waits for (`LockReport`); the answer names what it is to give up.
- * `POST /v1/locks/release` `{ kind, name }`: the holder is asked to give a lock up, at its next report.
- * `GET /v1/locks?prefix=`: the locks of all processes, the most waited for first, with totals and reporting processes.
+ * `POST /v1/locks`: a process reports what it holds and waits for (`LockReport`); the answer names what it should give
+ * up. `POST /v1/locks/release` `{ kind, name }`: asks the holder to give up a lock, at its next report. `GET
+ * /v1/locks?prefix=`: the locks of all processes, those with the most waiters first, with totals and reporting
+ * processes.
  */
 export async function lockRoutes(app: FastifyInstance, options: LockRoutesOptions = {}): Promise<void> {
   const {
@@ -70,7 +71,7 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
     const { held, waiting } = parsed.data
     const renamed = <Lock extends { readonly name: string }>(locks: readonly Lock[]) =>
       locks.map((lock) => ({ ...lock, name: outside(lock.name) }))
-    // What was asked for since the report before goes with this answer.
+    // Releases requested since the previous report go with this answer.
     const asked = board.takeReleases(parsed.data)
     tellLost(options.alarms, parsed.data, board.lostSince(parsed.data))
     if (!board.put({ ...parsed.data, held: renamed(held), waiting: renamed(waiting) })) {
@@ -104,12 +105,12 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
   })
 }
 
-/** A lock that is lost while its holder works is two holders at once. */
+/** A lock lost while its holder is working means two holders at once. */
 function tellLost(alarms: PassingAlarms | undefined, { serviceId, hostId }: LockReport, lost: number): void {
   if (lost === 0) return
   const locks = lost === 1 ? 'a lock was' : `${lost} locks were`
   const cause = `locks of ${serviceId} on ${hostId}: ${locks} lost while held (lease expired or taken)`
-  const retry = 'the holder hears of it; whoever writes with the fencing token is refused'
+  const retry = 'the holder is notified; writes with its fencing token are refused'
   const id = `locks:${serviceId}/${hostId}/lost`
   alarms?.show({ id, severity: 'warning', cause, retry }, undefined, serviceId)
 }

@@ -1,32 +1,32 @@
 import { actingLevel, type RuleSet } from '@firebreak/core/rules'
 import { ApiProblem } from '../errors.ts'
 
-/** What the hub knows when a job is asked for. */
+/** What the hub knows when a job is requested. */
 export interface PrewarmGround {
   readonly rules: RuleSet
-  /** Clusters that sensors speak of, at any hub. */
+  /** Clusters that sensors at any hub have named. */
   readonly clusters: readonly string[]
   /** Services with a process at any hub. */
   readonly services: readonly string[]
 }
 
-/** What is to be warmed, as it was asked for. */
+/** What should be warmed, as requested. */
 export interface PrewarmWish {
-  /** Undefined: the only cluster that there is. */
+  /** Undefined: the only known cluster. */
   readonly redisClusterId?: string | undefined
   readonly keys: readonly string[]
-  /** Empty: all that are connected. */
+  /** Empty: all connected services. */
   readonly services: readonly string[]
   /** False: the services of that time are not known yet. */
   readonly isNow: boolean
 }
 
-/** Keys that one rule will handle in one way. */
+/** Keys that one rule handles in the same way. */
 export interface PrewarmStep {
   readonly ruleId: string
-  /** Counted from 1: the first that does something. */
+  /** Counted from 1: the first level that does something. */
   readonly level: number
-  /** What that level may do. */
+  /** The strategies that the level allows. */
   readonly strategies: readonly string[]
   readonly services: readonly string[]
   readonly keys: readonly string[]
@@ -40,8 +40,8 @@ export interface PrewarmPlan {
 const maxNamed = 5
 
 /**
- * Says what a job would do, or refuses it: a cluster or a service that nobody knows, or a key for which no rule does anything,
- * is a slip that would otherwise be found out when the crowd is there.
+ * Says what a job would do, or refuses it: an unknown cluster or service, or a key for which no rule does anything, is
+ * a mistake that would otherwise only be noticed when the crowd is there.
  */
 export function planPrewarm(ground: PrewarmGround, wish: PrewarmWish): PrewarmPlan {
   const redisClusterId = clusterOf(ground, wish.redisClusterId)
@@ -66,7 +66,8 @@ export function planPrewarm(ground: PrewarmGround, wish: PrewarmWish): PrewarmPl
       if (service !== '' && !step.services.includes(service)) step.services.push(service)
       if (step.keys.at(-1) !== key) step.keys.push(key)
     }
-    // Named services are all meant; of those that happen to be connected some may have no business with the key.
+    // Every named service must have a matching rule; of those that merely happen to be connected, some may not use the
+    // key.
     if (matched === 0 || (wish.services.length > 0 && matched < services.length)) unmatched.push(key)
   }
   if (unmatched.length === 0) return { redisClusterId, steps: [...steps.values()] }

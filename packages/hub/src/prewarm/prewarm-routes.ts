@@ -26,7 +26,7 @@ export interface PrewarmRoutesOptions {
   readonly endPrewarm: (redisClusterId: string, key: string, who: string) => boolean
   /** What a key is called in the table. */
   readonly outside: (key: string) => string
-  /** True where that is not its name. */
+  /** True if keys are redacted. */
   readonly isRedacting: boolean
   readonly audit: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
 }
@@ -45,7 +45,7 @@ export function prewarmRoutes(options: PrewarmRoutesOptions): ApiRoute[] {
         'Makes named keys hot now, at a time or by cron: {keys: ["product_100..120"], at: "19:58", cron, timeZone, forMs, values, dryRun}',
       role: 'operator',
       body,
-      // Ten thousand keys of a kilobyte.
+      // Room for ten thousand keys of a kilobyte.
       bodyLimit: 16 * 1024 * 1024,
       answer: '{ job, plan, result }, with dryRun: { plan }',
       async handle({ body: given, caller }) {
@@ -66,7 +66,7 @@ export function prewarmRoutes(options: PrewarmRoutesOptions): ApiRoute[] {
         const schedule = scheduleOf(cron, timeZone, at)
         const when = schedule !== undefined ? firstOf(schedule, now) : at === undefined ? now : parseAt(at, now)
         if (when + forMs <= now) {
-          const message = `at: ${new Date(when).toISOString()} and the ${forMs / 1000} s from then on are over`
+          const message = `at: ${new Date(when).toISOString()} and the ${forMs / 1000} s after it have passed`
           throw new ApiProblem(400, 'FB_PREWARM_INVALID', message, 'at')
         }
         const keys = [...new Set(expandKeys(asked.keys).map(outside))]
@@ -130,7 +130,7 @@ export function prewarmRoutes(options: PrewarmRoutesOptions): ApiRoute[] {
   ]
 }
 
-/** The schedule of a job that comes again; its time zone is UTC unless it says otherwise. */
+/** The schedule of a recurring job; its time zone is UTC unless given. */
 function scheduleOf(
   cron: string | undefined,
   timeZone: string | undefined,

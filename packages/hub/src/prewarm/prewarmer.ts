@@ -5,7 +5,7 @@ import { parseSchedule } from '../schedule/parse-schedule.ts'
 import type { PrewarmJob, PrewarmJobs, PrewarmResult } from './prewarm-job.ts'
 
 export interface PrewarmerOptions {
-  /** Keeps jobs to come; where hubs share it, one of them runs each. */
+  /** Stores pending jobs; if hubs share it, one of them runs each. */
   readonly store: PrewarmJobs
   /** Makes keys hot now. */
   readonly warm: (job: PrewarmJob) => PrewarmResult
@@ -13,14 +13,17 @@ export interface PrewarmerOptions {
   readonly writeValue?: ((redisClusterId: string, key: string, value: string) => Promise<void>) | undefined
   /** Services with a process at any hub. */
   readonly services: () => readonly string[]
-  /** A job failed, and is not tried again. */
+  /** A job failed and will not be retried. */
   readonly onFailure: (job: PrewarmJob, error: Error) => void
-  /** Jobs whose keys are hot for nobody, because no service is connected that they are for; told again when there is another number. */
+  /**
+   * Called with jobs whose keys reach nobody because none of their services is connected; again whenever the number
+   * changes.
+   */
   readonly onUnreached: (jobs: readonly PrewarmJob[]) => void
   readonly runtime: Runtime
 }
 
-/** A job that was carried out and whose time is not over. */
+/** A job that was carried out and has not expired. */
 interface RunningJob {
   readonly job: PrewarmJob
   readonly until: number
@@ -28,16 +31,16 @@ interface RunningJob {
   readonly reached: Set<string>
 }
 
-/** How often the store is asked for what is due. */
+/** How often the store is checked for due jobs. */
 const pollMs = 500
-/** A hub that took a job and is not done by then is taken for dead. */
+/** A hub that took a job and is not done by then counts as dead. */
 const leaseMs = 30_000
-/** Jobs that are held open for services to come; of more, the oldest are let go. */
+/** Jobs kept open for services that connect later; beyond that the oldest are dropped. */
 const maxRunning = 1000
 
 /**
- * Runs pre-warm jobs at their time, also those that another hub took, or that were asked for before a restart. A job that names no
- * services is for whoever is there until its time is over: a service that is deployed two minutes after it has its keys warm as well.
+ * Runs pre-warm jobs at their time, including those that a dead hub took or that were requested before a restart. A job
+ * without services applies to any service until it expires: one deployed two minutes later gets its keys warm as well.
  */
 export class Prewarmer {
   readonly #options: PrewarmerOptions
@@ -54,7 +57,7 @@ export class Prewarmer {
     this.#timer = this.#options.runtime.timers.setInterval(() => void this.#poll(), pollMs)
   }
 
-  /** Wall time, which jobs are asked for in. */
+  /** Wall time, in which jobs are scheduled. */
   now(): number {
     return this.#options.runtime.wallClock.now()
   }
@@ -63,12 +66,12 @@ export class Prewarmer {
     return this.#options.writeValue !== undefined
   }
 
-  /** Jobs to come, the next first. */
+  /** Pending jobs, the next first. */
   jobs(): Promise<readonly PrewarmJob[]> {
     return this.#options.store.jobs()
   }
 
-  /** Runs a job now, or keeps it until its time; a result only where it ran. */
+  /** Runs a job now, or stores it until its time; returns a result only if it ran. */
   async add(job: Omit<PrewarmJob, 'id'>): Promise<{ job: PrewarmJob; result: PrewarmResult | undefined }> {
     const whole = { ...job, id: this.#options.runtime.newId() }
     if (job.at <= this.now()) return { job: whole, result: await this.#run(whole) }
@@ -100,7 +103,7 @@ export class Prewarmer {
   }
 
   async #poll(): Promise<void> {
-    // A store that is slow is not asked again meanwhile.
+    // A slow store is not queried again meanwhile.
     if (this.#isPolling) return
     this.#isPolling = true
     try {
@@ -117,7 +120,7 @@ export class Prewarmer {
   async #runDue(job: PrewarmJob): Promise<void> {
     try {
       if (untilOf(job) <= this.now())
-        throw new Error(`its time, ${new Date(job.at).toISOString()}, passed while no hub was there to do it`)
+        throw new Error(`its time, ${new Date(job.at).toISOString()}, passed while no hub was running`)
       const { unmatched } = await this.#run(job)
       if (unmatched.length > 0)
         this.#options.onFailure(job, new Error(`no rule does anything for ${unmatched.slice(0, 5).join(', ')}`))
@@ -130,7 +133,7 @@ export class Prewarmer {
 
   async #run(job: PrewarmJob): Promise<PrewarmResult> {
     const { writeValue } = this.#options
-    // The value first: a key that is hot before it is there would be cached as missing.
+    // The value first: a key that is hot before its value exists would be cached as missing.
     if (writeValue !== undefined) {
       await Promise.all(Object.entries(job.values).map(([key, value]) => writeValue(job.redisClusterId, key, value)))
     }
@@ -146,7 +149,7 @@ export class Prewarmer {
     this.#tellUnreached()
   }
 
-  /** Services that came since a job was carried out get its keys for the rest of its time. */
+  /** Services that have connected since a job was carried out get its keys for the rest of its time. */
   #reachNew(): void {
     if (this.#running.size === 0) return
     const now = this.now()
@@ -158,7 +161,7 @@ export class Prewarmer {
       }
       const fresh = services.filter((service) => !reached.has(service))
       if (fresh.length === 0) continue
-      // Told once: what fails for a service now fails each time.
+      // Reported once: what fails for a service now fails each time.
       for (const service of fresh) reached.add(service)
       try {
         this.#options.warm({ ...job, services: fresh, forMs: until - now })
@@ -181,7 +184,7 @@ function untilOf({ at, forMs }: PrewarmJob): number {
   return at + forMs
 }
 
-/** Takes over the jobs that earlier versions kept in a file of their own. */
+/** Imports the jobs that earlier versions kept in a separate file. */
 export async function importJobs(file: string, store: PrewarmJobs): Promise<void> {
   let jobs: PrewarmJob[]
   try {

@@ -3,7 +3,7 @@ import type { PrewarmJob } from './prewarm-job.ts'
 
 const id = 'prewarm-unreached'
 
-/** Raises an alarm while pre-warmed keys are hot for nobody. */
+/** Raises an alarm while pre-warmed keys reach no service. */
 export function tellUnreached(alarms: Pick<AlarmBoard, 'raise' | 'clear'>, jobs: readonly PrewarmJob[]): void {
   const [first] = jobs
   if (first === undefined) {
@@ -15,7 +15,7 @@ export function tellUnreached(alarms: Pick<AlarmBoard, 'raise' | 'clear'>, jobs:
   alarms.raise({
     id,
     severity: 'warning',
-    cause: `${first.keys.length} keys (${first.keys[0]} …)${others} are pre-warmed and no service is connected that could use it`,
+    cause: `${first.keys.length} keys (${first.keys[0]} …)${others} are pre-warmed, but no service that could use them is connected`,
     retry: `services that connect until ${until} get them`,
   })
 }

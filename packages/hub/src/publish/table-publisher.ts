@@ -18,15 +18,15 @@ export interface TablePublisherOptions {
   readonly runtime: Runtime
   readonly delivery: TableDelivery
   readonly alarms: AlarmBoard
-  /** How long a table is good that nobody writes again. */
+  /** How long a table that is not rewritten stays valid. */
   readonly entryTtlMs: number
-  /** What this hub knows of the store that it may share with others. */
+  /** What this hub knows about the store that it may share with others. */
   readonly standing: PublisherStanding
 }
 
-/** Whether a hub's word is good. */
+/** Whether a hub's decisions can be trusted. */
 export interface PublisherStanding {
-  /** False: it has not heard from its store since it started, and knows nothing. */
+  /** False: its store has not answered since it started, so it knows nothing. */
   readonly isHeard: boolean
   /** True: it is cut off from the store that it shares. */
   readonly isAlone: boolean
@@ -35,18 +35,19 @@ export interface PublisherStanding {
 /** How often changes are looked for, and how long a failed write waits. */
 const lookMs = 100
 const retryMs = 1000
-/** Another hub's table is younger than this while that hub lives. */
+/** While another hub is alive, its table is younger than this. */
 const otherMs = publishEveryMs + 5000
 const alarmId = 'publish'
 
 /**
  * Writes each service's strategy table to a config centre whenever it changes, for fleets whose processes read their
- * settings there. One document a service; it carries its own end, so that nobody acts on the word of hubs that are gone.
+ * settings there. One document per service; it contains its expiry, so that nobody acts on tables of hubs that are
+ * gone.
  */
 export class TablePublisher {
   readonly #options: TablePublisherOptions
   readonly #written = new Map<string, { readonly version: number; readonly at: number }>()
-  /** Services whose table the centre would not take. */
+  /** Services whose table the centre did not accept. */
   readonly #tooLarge = new Set<string>()
   #timer: TimerHandle | undefined
   #writing: Promise<void> | undefined
@@ -92,7 +93,7 @@ export class TablePublisher {
     const { centre, runtime, delivery, standing, entryTtlMs } = this.#options
     const { epoch, isOff } = delivery
     const { isAlone } = standing
-    // Its empty table would remove what others wrote; a switch turned on here is published.
+    // Its empty table would remove what others wrote; a switch thrown here is published.
     if (!standing.isHeard && !isOff) return
     const { version } = view
     const now = runtime.clock.now()
@@ -112,7 +113,7 @@ export class TablePublisher {
     this.#written.set(serviceId, { version, at: now })
   }
 
-  /** True where a hub that is not cut off writes there: it knows better. */
+  /** True if a hub that is not cut off writes there: it takes precedence. */
   async #isOthers(path: string): Promise<boolean> {
     const { centre, runtime, delivery } = this.#options
     const found = readPublishedTable((await centre.read(path)) ?? '', '')

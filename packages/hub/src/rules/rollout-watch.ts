@@ -3,62 +3,65 @@ import { defaultStepMs, isInRollout, type Rule, type RuleRollout } from '@firebr
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
-/** What the watch of roll-outs works with. */
+/** What watching roll-outs needs. */
 export interface RolloutWatchOptions {
   readonly rules: () => readonly Rule[]
   readonly alarms: AlarmBoard
-  /** Changes a rule; hubs that share a store all try, and the name makes it one change. */
+  /** Changes a rule; hubs that share a store all try, and the id makes it one change. */
   readonly put: (rule: Rule, name: string) => Promise<void>
 }
 
 const windowMs = 15_000
-/** Fewer reads than this say nothing. */
+/** Fewer reads than this prove nothing. */
 const leastReads = 200
 const leastErrors = 5
-/** Errors for each read of those that have the rule: this many times those of the others, and this many more. */
+/** Errors per read in processes with the rule: at most this many times the others', plus this many. */
 const errorFactor = 2
 const errorSlack = 0.001
-/** Those that have the rule answer at most so much less from memory than the others do. */
+/** Processes with the rule may answer at most this much less from memory than the others. */
 const hitSlack = 0.05
-/** A rule whose keys are answered from memory less often than this brings nothing. */
+/** A rule whose keys are answered from memory less often than this is useless. */
 const leastHitRate = 0.1
-/** How stale a value may be where the rule does not say. */
+/** How stale a value may be if the rule does not say. */
 const defaultStaleMs = 1000
 
-/** What one part of the processes did. */
+/** What one group of processes did. */
 class Group {
   readonly reads = new SlidingWindow(windowMs)
   readonly hits = new SlidingWindow(windowMs)
   readonly errors = new SlidingWindow(windowMs)
   readonly ruleReads = new SlidingWindow(windowMs)
   readonly ruleHits = new SlidingWindow(windowMs)
-  /** Values that were staler than the rule allows. */
+  /** Number of values that were staler than the rule allows. */
   readonly stale = new SlidingWindow(windowMs)
 }
 
 interface WatchedRule {
   readonly with: Group
   readonly without: Group
-  /** What was seen in all since then. */
+  /** Totals since then. */
   readonly seen: { readonly with: Evidence; readonly without: Evidence }
-  /** How far it is, and since when. */
+  /** The current percentage, and since when. */
   percent: number
   since: number
 }
 
-/** Who told of one part of the processes, and how many reads: of the rule's keys where it is in force, of all elsewhere. */
+/**
+ * The processes that reported in one group, and their reads: of the rule's keys if it is in force there, otherwise of
+ * all keys.
+ */
 interface Evidence {
   readonly processes: Set<string>
   reads: number
 }
 
-/** More processes need not be told apart. */
+/** Number of processes counted separately. */
 const maxProcesses = 100
 
 /**
- * Compares the processes that have a rule with those that do not have it yet, by their statuses, and stops the roll-out
- * where it turns bad for them: more errors, fewer answers from memory, values that are too stale. What goes well is raised by its
- * steps.
+ * Compares processes that have a rule with those that do not have it yet, by their statuses, and stops the roll-out if
+ * it does harm: more errors, fewer answers from memory, values that are too stale. One that goes well is raised step by
+ * step.
  */
 export class RolloutWatch {
   readonly #options: RolloutWatchOptions
@@ -69,7 +72,7 @@ export class RolloutWatch {
     this.#options = options
   }
 
-  /** A process says what it did since it last said so. */
+  /** Takes what a process has done since its last status. */
   takeStatus(
     { serviceId, instanceId }: { readonly serviceId: string; readonly instanceId: string },
     { counters, keys }: StatusPayload,
@@ -93,7 +96,7 @@ export class RolloutWatch {
     }
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   tick(now: number): void {
     const rules = this.#options.rules()
     for (const rule of rules) {
@@ -126,7 +129,7 @@ export class RolloutWatch {
     const { percent, steps = [], stepMs = defaultStepMs } = rule.rollout
     const next = steps.find((step) => step > percent)
     if (next === undefined || percent === 0 || now - watched.since < stepMs) return
-    // Where nobody read its keys, that it did no harm says nothing. A part that no process falls into is not waited for.
+    // If nobody read its keys, doing no harm proves nothing. A group without processes is not waited for.
     const { with: ours, without: theirs } = watched.seen
     if (ours.processes.size + theirs.processes.size === 0) return
     if ([ours, theirs].some(({ processes, reads }) => processes.size > 0 && reads < leastReads)) return
@@ -140,7 +143,7 @@ export class RolloutWatch {
     const name = `rollout-${rule.id}-${rule.rollout.percent}-${rollout.percent}-${Math.floor(since / 60_000)}`
     this.#options
       .put({ ...rule, rollout }, name)
-      // A store that is unreachable has raised its alarm; the next round tries again.
+      // An unreachable store has raised its alarm; the next round retries.
       .catch(() => {})
       .finally(() => this.#changing.delete(rule.id))
   }
@@ -174,7 +177,7 @@ function addEffect(group: Group, effect: KeyEffect, rule: Rule, now: number): vo
   if (isStale) group.stale.add(now, 1)
 }
 
-/** What is bad for those that have the rule, in words; undefined where nothing is. */
+/** The harm to processes that have the rule, in words; undefined if none. */
 function badOf({ with: ours, without: theirs }: WatchedRule, now: number): string | undefined {
   if (ours.stale.sum(now) > theirs.stale.sum(now)) return 'values were staler than the rule allows'
   const reads = ours.reads.sum(now)

@@ -2,7 +2,7 @@ import { type Rule, RuleSet } from '@firebreak/core/rules'
 import { compareLines, headOf } from '../store/change-line.ts'
 import type { HubState, HubStore, StoreChange } from '../store/hub-store.ts'
 
-/** The rules in force: what the store has, compiled, with the version that every change raises. */
+/** The rules in force: the store's, compiled, with the version that every change raises. */
 export class RuleBook {
   readonly #store: HubStore
   readonly #rules = new Map<string, Rule>()
@@ -19,7 +19,7 @@ export class RuleBook {
     this.#set = new RuleSet(rules)
   }
 
-  /** Puts the rules in force now, and every set after them; a change waits for it. */
+  /** Applies the current rules, and every later set; a change waits for this. */
   onChange(apply: (rules: RuleSet) => Promise<void> | void): void {
     this.#listeners.push(apply)
     void apply(this.#set)
@@ -29,13 +29,13 @@ export class RuleBook {
     return this.#rules.get(id)
   }
 
-  /** All of them, those that are off too; the first is the one that wins. */
+  /** All rules, including those that are off; the first has precedence. */
   list(): { readonly rules: readonly Rule[]; readonly version: number } {
     const rules = [...this.#rules.values()].sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
     return { rules, version: this.#version }
   }
 
-  /** The newest changes of rules and switch that this hub has taken over. */
+  /** The newest changes of rules and switch that this hub has applied. */
   get line(): readonly string[] {
     return this.#line
   }
@@ -51,19 +51,22 @@ export class RuleBook {
     await this.load()
   }
 
-  /** A change that is made only where the store has all that this hub has taken over. */
+  /** A change that is made only if the store has everything that this hub has applied. */
   continued(change: StoreChange): StoreChange {
     return { ...change, after: headOf(this.#line) }
   }
 
-  /** Takes the rules that the store has, of other hubs too; nothing where it went back meanwhile (see `SharedHub`). */
+  /**
+   * Applies the store's rules, including other hubs' changes; does nothing if the store was rolled back meanwhile (see
+   * `SharedHub`).
+   */
   async load(): Promise<void> {
     const state = await this.#store.load()
     const relation = compareLines(this.#line, state.line)
     if (relation === 'same' || relation === 'ahead') await this.take(state)
   }
 
-  /** Takes the rules of a state of the store. */
+  /** Applies the rules of a store's state. */
   async take({ rules, rulesVersion, line }: HubState): Promise<void> {
     this.#rules.clear()
     for (const rule of rules) this.#rules.set(rule.id, rule)

@@ -1,14 +1,14 @@
 import type { AuditEntry, RulesVersionView } from '@firebreak/core'
 import { parseRule, type Rule } from '@firebreak/core/rules'
 
-/** Changes of rules that are looked at. */
+/** Maximum number of rule changes considered. */
 export const maxVersions = 1000
 
 const changePattern = /^(?:add|change|delete) rule (.+)$/s
 
 /**
- * The changes of the rules, newest first, as the audit has them: each raised the version by one, so the newest is the one in
- * force. What a store that went back has lost is not among them.
+ * The changes of the rules, newest first, from the audit: each raised the version by one, so the newest is in force.
+ * Changes lost when a store was rolled back are not among them.
  */
 export function ruleVersions(audit: readonly AuditEntry[], version: number): RulesVersionView[] {
   const found: RulesVersionView[] = []
@@ -21,7 +21,7 @@ export function ruleVersions(audit: readonly AuditEntry[], version: number): Rul
   return found
 }
 
-/** The rules as they were after a version, with the changes since; undefined where it is not known. */
+/** The rules as of a version, with the changes since; undefined if unknown. */
 export function rulesAt(
   versions: readonly RulesVersionView[],
   rules: readonly Rule[],
@@ -39,13 +39,13 @@ export function rulesAt(
   return { rules: [...then.keys()].sort().map((id) => then.get(id)), changes }
 }
 
-/** What turns one set of rules into another. */
+/** The changes that turn one set of rules into another. */
 export function stepsTo(
   now: readonly Rule[],
   then: readonly unknown[],
   at: number,
 ): { readonly put: Rule[]; readonly remove: string[] } {
-  // What had an end that is past would be in force for a moment, and is no part of what somebody goes back to.
+  // A rule whose expiry has passed would be in force only for a moment, so it is not restored.
   const wanted = then.map((rule) => parseRule(rule)).filter(({ until = Number.POSITIVE_INFINITY }) => until > at)
   const current = new Map(now.map((rule) => [rule.id, JSON.stringify(rule)]))
   const ids = new Set(wanted.map(({ id }) => id))

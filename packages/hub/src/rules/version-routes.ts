@@ -6,10 +6,10 @@ import { maxVersions, rulesAt, ruleVersions, stepsTo } from './rule-versions.ts'
 
 const versionsQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(maxVersions).default(100) })
 const rollbackBody = z.strictObject({ version: z.number().int().min(0) })
-/** Entries of the audit that are looked through for changes of rules. */
+/** Audit entries searched for changes of rules. */
 const maxAudit = 10_000
 
-/** Versions of the rules: what they were, what has changed since, and back to them. */
+/** Versions of the rules: what they were, what has changed since, and how to restore them. */
 export function versionRoutes(core: HubCore): ApiRoute[] {
   const versions = async () => ruleVersions(await core.store.audit(maxAudit), core.rules().version)
   const at = async (version: number) => {

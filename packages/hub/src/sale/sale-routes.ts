@@ -21,12 +21,12 @@ export interface SaleLetter {
   readonly fields: Readonly<Record<string, string>>
 }
 
-/** Where the hub learns of a sale: `SaleBoard` and `DeadLetters` of `@firebreak/sale` over the sale's Redis. */
+/** The hub's source for sales: `SaleBoard` and `DeadLetters` of `@firebreak/sale` over the sale's Redis. */
 export interface SaleDesk {
   vouchers(): Promise<readonly SaleVoucher[]>
   orders(voucherId: string, limit: number): Promise<readonly object[]>
   letters(voucherId: string, limit: number): Promise<readonly SaleLetter[]>
-  /** How many of these letters there were. */
+  /** How many of these letters existed. */
   settle(voucherId: string, ids: readonly string[], action: 'replay' | 'discard'): Promise<number>
 }
 
@@ -43,7 +43,7 @@ const settleBody = z.strictObject({
 })
 
 /**
- * The sale in the hub's API. Without a desk the hub knows no sale: the page says how to name one.
+ * The sale in the hub's API. Without a desk the hub knows no sale: the page explains how to configure one.
  *
  *     GET  /v1/sales                             { isKnown, vouchers }
  *     GET  /v1/sales/{voucher}                   { orders, letters }
@@ -127,7 +127,7 @@ function voucherOf(request: FastifyRequest): string {
   return (request.params as { readonly voucher: string }).voucher
 }
 
-/** The sale's Redis may be away, which is no fault of the hub. */
+/** The sale's Redis may be unreachable, which is not the hub's fault. */
 async function answered<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()

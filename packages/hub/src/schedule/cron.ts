@@ -1,6 +1,6 @@
 import { dayMs, ZoneClock } from './zone-clock.ts'
 
-/** Minutes at which something is to happen, by the wall clock of a time zone. */
+/** Minutes at which something should happen, by the wall clock of a time zone. */
 export interface Schedule {
   /**
    * The first moment after `afterMs`, both in milliseconds since 1970; undefined if there is none within five years.
@@ -8,7 +8,7 @@ export interface Schedule {
   next(afterMs: number): number | undefined
 }
 
-/** A schedule that cannot be read: what is wrong with it. */
+/** A schedule could not be parsed; says what is wrong. */
 export class ScheduleError extends Error {}
 
 interface Field {
@@ -30,9 +30,9 @@ const fields: readonly Field[] = [
 const maxDays = 5 * 366
 
 /**
- * A schedule from five fields, as cron(5) has them: minute, hour, day of month, month, day of week; each `*`, a number, a name, a
- * range, a list of them, with `/step`. Where both days are given, either is enough. Times are of the zone: one that its clock
- * skips happens when the clock goes on, and one that it shows twice happens once.
+ * A schedule from five fields, as in cron(5): minute, hour, day of month, month, day of week; each `*`, a number, a
+ * name, a range, or a list of these, with `/step`. If both days are given, either is enough. Times are in the zone: one
+ * that its clock skips happens when the clock continues, and one that it shows twice happens once.
  */
 export function parseCron(text: string, timeZone: string): Schedule {
   const given = text.trim().split(/\s+/)

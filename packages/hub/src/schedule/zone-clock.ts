@@ -1,12 +1,12 @@
-/** A day without a change of the clocks. */
+/** A day without a clock change. */
 export const dayMs = 86_400_000
-/** Offsets change on the hour or half hour at most. */
+/** Offsets only change on the hour or half hour. */
 const slotMs = 1_800_000
 const maxOffsets = 10_000
 
 /**
- * What the clocks of a time zone show: wall time, as milliseconds of a UTC that shows the same. Something "each day at 10:00" is every
- * 24 hours in it, also over the two nights a year on which clocks are moved.
+ * What the clocks of a time zone show: wall time, as the milliseconds of a UTC that shows the same. In it, something
+ * "each day at 10:00" happens every 24 hours, even across the two nights a year when clocks change.
  */
 export class ZoneClock {
   readonly timeZone: string
@@ -33,9 +33,9 @@ export class ZoneClock {
     return ms + this.#offset(ms)
   }
 
-  /** The first moment at which the clocks show a time; where they skip it, when they go on. */
+  /** The first moment at which the clocks show a time; if they skip it, when they continue. */
   momentOf(wall: number): number {
-    // The offsets of the day before and after are all that there can be at that time.
+    // Only the offsets of the day before and the day after are possible at that time.
     const [early, late] = [wall - dayMs, wall + dayMs].map((ms) => wall - this.#offset(ms)) as [number, number]
     const shown = [early, late].filter((moment) => this.wallAt(moment) === wall)
     return shown.length > 0 ? Math.min(...shown) : Math.max(early, late)

@@ -11,31 +11,31 @@ import { PolicyKeeper } from '../limits/policy-keeper.ts'
 import { lockRoutes } from '../locks/lock-routes.ts'
 import { type SaleDesk, salePlugin } from '../sale/sale-routes.ts'
 
-/** Which services a hub offers beside the loop. */
+/** The services that a hub offers beside the loop. */
 export interface HubServicesOptions {
   /** Where ids are kept (`ids.sqlite`, `snowflake.json`). @default in memory: a restart starts over */
   readonly dataFolder?: string
-  /** A policy file of rate limits, which a store that never had a policy begins with. @default no rules */
+  /** A rate-limit policy file, the initial policy of a store that never had one. @default no rules */
   readonly policyFile?: string
-  /** Where the counters of rate limits are. @default in this process */
+  /** Where rate limits are counted. @default in this process */
   readonly counters?: RuleStore
-  /** Answer under Koala's own paths too, where a GET counts and needs an operator. @default false */
+  /** Also answer under Koala's own paths, where a GET counts and needs an operator. @default false */
   readonly koalaPaths?: boolean
-  /** The worker id of snowflakes, 0 to 1023; each hub its own. @default no snowflakes */
+  /** The worker id for snowflakes, 0 to 1023, different for each hub. @default no snowflakes */
   readonly workerId?: number
-  /** Where the console learns of flash sales. @default none: it says how to name one */
+  /** The console's source for flash sales. @default none: it explains how to configure one */
   readonly sale?: SaleDesk
 }
 
 /** The services as plug-ins of `startHub`. */
 export interface HubServices {
   readonly plugins: readonly HubPlugin[]
-  /** Makes the policy file the next version; gives the one in force. Rejects where the file is broken. */
+  /** Makes the policy file the next version; returns the version in force. Rejects if the file is invalid. */
   readonly reloadPolicy: () => Promise<number>
   close(): Promise<void>
 }
 
-/** Opens the rate-limit rules, the ids, the board of locks, the sale and the findings. */
+/** Opens the rate-limit rules, ids, lock board, sale and findings. */
 export async function openHubServices(options: HubServicesOptions = {}): Promise<HubServices> {
   const { dataFolder, policyFile, workerId } = options
   const limits = new RuleService(options.counters === undefined ? {} : { store: options.counters })
@@ -45,7 +45,7 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
   const source = readPolicy?.()
   const first = source && { policy: parsePolicy(source.text, source.file), origin: source.file }
   let keeper: PolicyKeeper | undefined
-  // These come before the hub's own store, which would make the folder too.
+  // These come before the hub's own store, which would also create the folder.
   if (dataFolder !== undefined) mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
   const store = await openSegmentStore(
     dataFolder === undefined ? 'sqlite::memory:' : `sqlite:${join(dataFolder, 'ids.sqlite')}`,

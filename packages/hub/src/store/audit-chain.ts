@@ -5,14 +5,15 @@ import type { AuditEntry, AuditHead } from '@firebreak/core'
 export type ChainedEntry = AuditEntry & Required<Pick<AuditEntry, 'seq' | 'previous' | 'hash'>>
 
 /**
- * The audit as a chain: every entry has a number and a hash (SHA-256) over itself and the hash of the entry before it, and
- * the store keeps number and hash of the newest apart. An entry that is altered no longer has its hash; one that is removed,
- * added or moved breaks a link or misses the head. Whoever can write the store can also compute a whole new chain: against
- * that, note the head that `firebreak audit verify` prints, elsewhere, and hand it to a later one (`--since`).
+ * The audit as a chain: every entry has a number and a hash (SHA-256) over itself and the previous entry's hash, and
+ * the store keeps the number and hash of the newest separately. An altered entry no longer matches its hash; one that
+ * is removed, added or moved breaks a link or misses the head. Anyone who can write to the store can also compute a
+ * whole new chain: to detect that, keep the head that `firebreak audit verify` prints elsewhere, and pass it to a later
+ * one (`--since`).
  */
 export function chainEntry(head: AuditHead | undefined, entry: AuditEntry): ChainedEntry {
   const { at } = entry
-  // As every store gives them back: a lone surrogate or U+0000 would come back as something else, and look altered.
+  // As every store returns them: a lone surrogate or U+0000 would come back as something else and look altered.
   const [who, what] = [plain(entry.who), plain(entry.what)]
   const [before, after] = [entry.before, entry.after].map(
     (value) => JSON.parse(JSON.stringify(value ?? null)) as unknown,
@@ -27,37 +28,37 @@ export function formatHead({ seq, hash }: AuditHead): string {
   return `${seq}:${hash}`
 }
 
-/** Undefined where the text is no head. */
+/** Undefined if the text is not a head. */
 export function parseHead(text: string | null | undefined): AuditHead | undefined {
   const match = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text ?? '')
   return match === null ? undefined : { seq: Number(match[1]), hash: match[2]! }
 }
 
-/** What is wrong at one place of the chain. */
+/** A fault at one place of the chain. */
 export interface AuditFault {
   readonly kind: 'altered' | 'missing' | 'out-of-order' | 'unchained' | 'head'
-  /** The entry it is about; 0 where it has no number. */
+  /** The entry concerned; 0 if it has no number. */
   readonly seq: number
   readonly text: string
 }
 
 export interface AuditCheckOptions {
-  /** The store's head; undefined where it has none. */
+  /** The store's head; undefined if it has none. */
   readonly head: AuditHead | undefined
-  /** How many entries the store keeps: with fewer than these none may be missing at the old end. */
+  /** How many entries the store keeps: if it has fewer, none may be missing at the old end. */
   readonly kept: number
   /** A head that was noted earlier: it must still be in the chain. */
   readonly since?: AuditHead | undefined
 }
 
-/** More are counted, not told. */
+/** Further ones are only counted. */
 const maxFaults = 100
 
 /** Walks a chain from its newest entry to its oldest, in constant memory. */
 export class AuditCheck {
   readonly #options: AuditCheckOptions
   readonly #faults: AuditFault[] = []
-  /** What the next older entry must be. */
+  /** The expected next older entry. */
   #next: AuditHead
   #count = 0
   #unchained = 0
@@ -127,7 +128,7 @@ export class AuditCheck {
 
 export interface AuditVerdict {
   readonly head: AuditHead | undefined
-  /** Entries that were looked at. */
+  /** Number of entries checked. */
   readonly count: number
   /** Entries at the old end that a version without a chain wrote. */
   readonly unchained: number

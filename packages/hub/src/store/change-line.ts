@@ -1,11 +1,11 @@
 /**
- * The line of changes: every change of a rule or the switch has an id `<time>-<name>`, and the store keeps the newest hundred
- * in order. Version numbers alone cannot tell two stores apart that went different ways from one backup; their lines can.
+ * The line of changes: every change of a rule or the switch has an id `<time>-<name>`, and the store keeps the newest
+ * hundred in order. Version numbers alone cannot distinguish two stores that diverged from one backup; their lines can.
  *
- * The law by which one of two lines wins: the one that holds the other's newest change is ahead of it. Where neither does,
- * the one with the later newest change wins, and where that is no later, the store's. A hub that writes its line into a store
- * that lost it changes nothing: such an entry is later than anything, and does not count. Rules of a file stand at time 0, so
- * that anything a person ever did is newer.
+ * Which of two lines wins: one that contains the other's newest change is ahead of it. If neither does, the one with
+ * the later newest change wins; on a tie, the store's. An entry that a hub adds when it rewrites its line into a store
+ * that lost it is not a change: it would be later than anything, so it does not count. Rules from a file have time 0,
+ * so that anything a user ever did is newer.
  */
 export type LineRelation = 'same' | 'ahead' | 'behind' | 'newer' | 'older'
 
@@ -19,8 +19,8 @@ export function compareLines(own: readonly string[], stored: readonly string[]):
 }
 
 /**
- * Whether a change is in a line, or was before the line was cut: a line only goes forward, so what is older than the
- * beginning of a full one has left it. Of hubs that keep no line a version says the same: a later one has the earlier in it.
+ * Whether a change is in a line, or was before the line was cut: a line only moves forward, so anything older than the
+ * start of a full one has left it. For hubs without a line, the version serves: a later one includes the earlier.
  */
 function holds(line: readonly string[], id: string): boolean {
   if (line.includes(id)) return true
@@ -30,16 +30,16 @@ function holds(line: readonly string[], id: string): boolean {
   return line.length >= maxLine && timeOf(first) > timeOf(id)
 }
 
-/** The version for which an entry stands where hubs of earlier versions kept no line. */
+/** The version that an entry stands for if hubs of earlier versions kept no line. */
 function versionOf(id: string): number | undefined {
   const version = /^1-v(\d+)$/.exec(id)?.[1]
   return version === undefined ? undefined : Number(version)
 }
 
-/** The name of the entry that a hub makes when it writes its line into a store; no other begins like it. */
+/** The name of the entry that a hub adds when it rewrites its line into a store; no other begins like it. */
 const restoredName = 'restored.'
 
-/** A line as it is written into a store that lost it: it follows our own and whatever stands there instead. */
+/** A line as rewritten into a store that lost it: it follows our own and whatever is there instead. */
 export function restoredLine(own: readonly string[], instead: string, at: number, id: string): readonly string[] {
   const time = Math.max(Math.floor(at), timeOf(headOf(own)) + 1, timeOf(instead) + 1)
   return [...own, ...(instead === '' ? [] : [instead]), `${time}-${restoredName}${id}`].slice(-maxLine)
@@ -57,18 +57,20 @@ export function timeOf(id: string): number {
   return Number(/^\d+/.exec(id)?.[0] ?? 0)
 }
 
-/** The changes that a line holds. */
+/** Number of changes in a line. */
 const maxLine = 100
 
-/** The line with one more change; undefined where it holds that change already. The script `change.lua` does the same. */
+/**
+ * The line with one more change; undefined if it already contains that change. The script `change.lua` does the same.
+ */
 export function extendLine(line: readonly string[], at: number, name: string): readonly string[] | undefined {
   if (line.some((id) => id.slice(id.indexOf('-') + 1) === name)) return undefined
-  // Clocks of hubs differ; a line only goes forward.
+  // Hubs' clocks differ, but a line only moves forward.
   const time = Math.max(Math.floor(at), timeOf(headOf(line)) + 1)
   return [...line, `${time}-${name}`].slice(-maxLine)
 }
 
-/** The history of a store; one from earlier versions has none, and is placed by its version. */
+/** The line of a store; a store of an earlier version has none, and is placed by its version. */
 export function readLine(text: string | undefined, rulesVersion: number, isOff: boolean): readonly string[] {
   const ids = (text ?? '').split(' ').filter((id) => id !== '')
   if (ids.length > 0 || (rulesVersion === 0 && !isOff)) return ids

@@ -1,7 +1,7 @@
 import type { HubState, HubStore } from './hub-store.ts'
 import { versionBlock } from './journal.ts'
 
-/** What a hub begins with whose store has not answered. */
+/** The initial state of a hub whose store has not answered. */
 const unheard: HubState = {
   epoch: '',
   versionFloor: 0,

@@ -5,17 +5,17 @@ import type { LaneRelay } from '../lane/lane-relay.ts'
 import type { PrewarmJobs } from '../prewarm/prewarm-job.ts'
 import type { HeatBlocks } from './heat-blocks.ts'
 
-/** What a hub starts from. */
+/** The state that a hub starts from. */
 export interface HubState {
-  /** Names this store; a store that was reset has another. */
+  /** Names this store; a reset store gets another name. */
   readonly epoch: string
-  /** No version up to this one may be given out again. */
+  /** No version up to this one may be used again. */
   readonly versionFloor: number
   readonly isOff: boolean
   readonly rules: readonly Rule[]
   /** Counts the changes of the rules. */
   readonly rulesVersion: number
-  /** The newest changes of rules and switch, oldest first (see `change-line.ts`); empty where there was none. */
+  /** The newest changes of rules and switch, oldest first (see `change-line.ts`); empty if there was none. */
   readonly line: readonly string[]
   /** Keys that were hot; those whose `until` has passed may be among them. */
   readonly entries: readonly StoredEntry[]
@@ -27,30 +27,30 @@ export interface StoredEntry {
   readonly services: readonly string[]
 }
 
-/** One version of the rate-limit policy, as it is kept. */
+/** One version of the rate-limit policy, as stored. */
 export interface StoredPolicy {
   readonly version: number
   readonly loadedAtMs: number
   readonly origin: string
-  /** A JSON document that names no file. */
+  /** A JSON document that refers to no files. */
   readonly document: string
 }
 
 /** How many versions of the policy are kept. */
 export const maxPolicies = 50
 
-/** Who changes what, written in one step with the change itself. */
+/** Who changes what, written atomically with the change itself. */
 export interface StoreChange {
-  /** Names the change: the same one sent twice is made once. */
+  /** Identifies the change: one sent twice is made once. */
   readonly name: string
   readonly audit: AuditEntry
-  /** The newest change that the hub knows of: a shared store that does not have it refuses, since it went back. */
+  /** The newest change that the hub knows: a shared store without it was rolled back, and refuses. */
   readonly after?: string
 }
 
-/** What a hub writes into a shared store that went back. */
+/** What a hub writes into a shared store that was rolled back. */
 export interface RestoredState extends Pick<HubState, 'rules' | 'rulesVersion' | 'isOff' | 'line'> {
-  /** The newest change that the store had when it was looked at. */
+  /** The newest change that the store had when it was read. */
   readonly instead: string
 }
 
@@ -68,17 +68,17 @@ export interface HistoryQuery {
   readonly limit: number
 }
 
-/** How much of the decisions is kept. */
+/** How many decisions are kept. */
 export interface KeptHistory {
   readonly events: number
   /** The time of the oldest; null if there is none. */
   readonly from: number | null
 }
 
-/** Events that one trimming deletes at most, so that it holds nobody up. */
+/** Maximum number of events deleted by one trim, so that it delays nobody. */
 export const maxTrimmedEvents = 2000
 
-/** Whether an event is asked for. */
+/** Whether an event matches the query. */
 export function isAskedFor(event: HistoryEvent, query: HistoryQuery): boolean {
   const { since = 0, until = Number.POSITIVE_INFINITY, redisClusterId, key, ruleId, kinds } = query
   return (
@@ -92,25 +92,24 @@ export function isAskedFor(event: HistoryEvent, query: HistoryQuery): boolean {
 }
 
 /**
- * What outlives a hub: rules, history, blocks of heat, audit, the switch, the table, sources' positions and pre-warm jobs. All stores pass one
- * contract suite (`store/store-contract.test.ts`); calls may come while earlier ones are under way, and take effect in
- * their order.
+ * What outlives a hub: rules, history, heat blocks, audit, the switch, the table, sources' positions and pre-warm jobs.
+ * All stores pass one contract suite (`store/store-contract.test.ts`); calls may overlap and take effect in order.
  */
 export interface HubStore extends PrewarmJobs, HeatBlocks {
   /** For logs and health: `memory`, `sqlite` …. */
   readonly name: string
   load(): Promise<HubState>
-  /** Adds or replaces a rule; gives the new version of the rules. */
+  /** Adds or replaces a rule; returns the new version of the rules. */
   saveRule(rule: Rule, change?: StoreChange): Promise<number>
-  /** Gives the new version; the same one where there was no such rule. */
+  /** Returns the new version, unchanged if there was no such rule. */
   deleteRule(id: string, change?: StoreChange): Promise<number>
   saveSwitch(isOff: boolean, change?: StoreChange): Promise<void>
-  /** Fills a store that never had a rule or a thrown switch; false where it had. */
+  /** Fills a store that never had a rule or a thrown switch; false if it had. */
   seed(rules: readonly Rule[]): Promise<boolean>
-  /** From now on no version up to `version` is given out again. */
+  /** From now on no version up to `version` is used again. */
   reserveVersions(version: number): Promise<void>
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void>
-  /** `batch` rises with each call of one writer; one that was written is not written again. */
+  /** `batch` rises with each call of a writer; a written one is not written again. */
   appendHistory(events: readonly HistoryEvent[], batch?: HistoryBatch): Promise<void>
   /** Newest first. */
   history(query: HistoryQuery): Promise<readonly HistoryEvent[]>
@@ -123,22 +122,25 @@ export interface HubStore extends PrewarmJobs, HeatBlocks {
   audit(limit: number, skip?: number): Promise<readonly AuditEntry[]>
   /** The end of the audit's chain, kept apart from its entries, and how many of these are kept. */
   auditEnd(): Promise<AuditEnd>
-  /** Where several hubs share the store: the board on which they add up heat and decide together. */
+  /** If several hubs share the store: the board on which they add up heat and decide together. */
   readonly board?: HeatBoard
-  /** Where several hubs share the store: carries invalidations between them. */
+  /** If several hubs share the store: carries invalidations between them. */
   readonly lane?: LaneRelay
-  /** Writes rules and switch into a shared store that went back or lost everything; false where another hub did. */
+  /**
+   * Writes rules and switch into a shared store that was rolled back or lost everything; false if another hub already
+   * did.
+   */
   restore?(state: RestoredState): Promise<boolean>
-  /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
+  /** How far a source of changes was read, in its own format; undefined if never saved. */
   position(source: string): Promise<string | undefined>
   savePosition(source: string, position: string): Promise<void>
   /** The kept versions of the rate-limit policy above `version`, oldest first. */
   policiesAfter(version: number): Promise<readonly StoredPolicy[]>
-  /** Adds a version with its audit entry; false, and nothing is done, where the newest is not the one before it. */
+  /** Adds a version with its audit entry; false, without doing anything, if the newest is not its predecessor. */
   addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean>
-  /** Small texts of a kind by their names, such as tokens' hashes. */
+  /** Small texts of one kind by name, such as tokens' hashes. */
   records(kind: string): Promise<ReadonlyMap<string, string>>
-  /** Undefined: the record goes. */
+  /** Undefined: the record is deleted. */
   saveRecord(kind: string, name: string, value: string | undefined): Promise<void>
   close(): Promise<void>
 }
@@ -149,7 +151,7 @@ export interface HistoryBatch {
   readonly number: number
 }
 
-/** Names an entry of the table: one key may have one per rule. */
+/** Identifies an entry of the table: a key may have one per rule. */
 export interface EntryName {
   readonly redisClusterId: string
   /** The key's name. */
@@ -157,30 +159,30 @@ export interface EntryName {
   readonly ruleId: string
 }
 
-/** Unlike that of any other entry. */
+/** Different from that of any other entry. */
 export function entryId({ redisClusterId, key, ruleId }: EntryName): string {
   return JSON.stringify([redisClusterId, ruleId, key])
 }
 
 export interface AuditEnd {
-  /** Undefined where nothing was audited yet. */
+  /** Undefined if nothing has been audited yet. */
   readonly head: AuditHead | undefined
   readonly kept: number
 }
 
 /** How a store is opened. */
 export interface StoreOptions extends StoreLimits {
-  /** Makes the store's name, once. @default a random one */
+  /** Creates the store's name, once. @default a random one */
   readonly newId?: () => string
 }
 
 /** How much is kept. */
 export interface StoreLimits {
-  /** A bound beside the age at which events are trimmed (`history/event-quota.ts`). @default 500000 */
+  /** A bound in addition to the age at which events are trimmed (`history/event-quota.ts`). @default 500000 */
   readonly maxHistory?: number
   /** @default 100000 */
   readonly maxAudit?: number
-  /** Pre-warm jobs to come. @default 1000 */
+  /** Pending pre-warm jobs. @default 1000 */
   readonly maxJobs?: number
 }
 

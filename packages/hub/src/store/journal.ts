@@ -5,15 +5,18 @@ import type { HubLogger } from '../hub-options.ts'
 import type { EntryName, HubStore, StoreChange, StoredEntry } from './hub-store.ts'
 import { StoreWriter } from './store-writer.ts'
 
-/** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
+/** Versions are reserved in the store by the thousand, so that a delta need not wait for a disk. */
 export const versionBlock = 1000
 
-/** Switches thrown while the store is away; of more the oldest leave, since the later ones say the same. */
+/**
+ * Switches thrown while the store is unreachable; beyond that the oldest are dropped, because later ones supersede
+ * them.
+ */
 const maxPendingSwitches = 1000
 
 export interface JournalOptions {
   readonly store: HubStore
-  /** No version up to this one is given out by anybody else. */
+  /** Nobody else uses a version up to this one. */
   readonly reservedVersion: number
   readonly runtime: Runtime
   readonly logger: HubLogger
@@ -25,7 +28,9 @@ interface PendingSwitch {
   readonly change: () => StoreChange
 }
 
-/** What the hub writes down: decisions and who asked for what, in the log and in the store; the table, and its versions. */
+/**
+ * Writes what the hub records: decisions and audit entries, in the log and in the store; the table and its versions.
+ */
 export class Journal {
   readonly store: HubStore
   readonly #writer: StoreWriter
@@ -33,7 +38,7 @@ export class Journal {
   readonly #logger: HubLogger
   readonly #alarms: AlarmBoard
   #reservedVersion: number
-  /** Switches of this hub that the store does not have yet, in the order in which they were thrown. */
+  /** This hub's switches that are not in the store yet, in the order in which they were thrown. */
   #pendingSwitches: readonly PendingSwitch[] = []
 
   constructor({ store, reservedVersion, runtime, logger, alarms }: JournalOptions) {
@@ -48,7 +53,7 @@ export class Journal {
   /** Also called for every recorded event. */
   onRecord: ((event: HistoryEvent) => void) | undefined
 
-  /** What of the events goes into the store; the log and `onRecord` get all. @default everything */
+  /** Which events go into the store; the log and `onRecord` get all. @default all */
   keeps: ((event: HistoryEvent) => boolean) | undefined
 
   record(event: HistoryEvent): void {
@@ -64,13 +69,13 @@ export class Journal {
     await this.store.appendAudit({ at: this.#clock.now(), who, what, before, after })
   }
 
-  /** What is written in one step with a change of a rule or the switch. */
+  /** What is written atomically with a change of a rule or the switch. */
   change(who: string, what: string, before: unknown, after: unknown, name: string): StoreChange {
     this.#logger.info({ who, before, after }, what)
     return { name, audit: { at: this.#clock.now(), who, what, before, after } }
   }
 
-  /** True while a switch of this hub is under way to the store, or waits for it: what the store says is older. */
+  /** True while a switch of this hub is being written or waits for the store: the store's value is older. */
   get isSwitchPending(): boolean {
     return this.#pendingSwitches.length > 0
   }
@@ -83,7 +88,8 @@ export class Journal {
   async saveSwitch(isOff: boolean, change: () => StoreChange, onStored: () => Promise<void>): Promise<boolean> {
     const own: PendingSwitch = { isOff, change }
     const saveAll = async (store: HubStore) => {
-      // After those that wait, which would come back over it. One that is sent twice has the same name, and is made once.
+      // After those waiting, which would otherwise overwrite it. One that is sent twice has the same id and is made
+      // once.
       const saved = this.#pendingSwitches
       for (const pending of saved) await store.saveSwitch(pending.isOff, pending.change())
       await onStored()
@@ -103,27 +109,27 @@ export class Journal {
     }
   }
 
-  /** Does something with the store as soon as it can be done; what still waits `of` the same is not done. */
+  /** Runs a write as soon as possible; it replaces one `of` the same that is still waiting. */
   write(of: string, work: (store: HubStore) => Promise<unknown>): void {
     this.#writer.write(of, work)
   }
 
-  /** Like `write`, after everything that waits. */
+  /** Like `write`, after everything that is waiting. */
   writeLast(of: string, work: (store: HubStore) => Promise<unknown>): void {
     this.#writer.writeLast(of, work)
   }
 
-  /** Writes a block of heat; where too many wait, the oldest are given up. */
+  /** Writes a heat block; if too many are waiting, the oldest are dropped. */
   saveBlock(id: string, work: (store: HubStore) => Promise<unknown>): void {
     this.#writer.saveBlock(id, work)
   }
 
-  /** What the store did not get, since it was away for too long. */
+  /** What was lost because the store was unreachable for too long. */
   get lost(): StoreWriter['lost'] {
     return this.#writer.lost
   }
 
-  /** Events, entries and other writes that the store does not have yet. */
+  /** Events, entries and other writes waiting for the store. */
   get waiting(): number {
     return this.#writer.waiting
   }
@@ -132,7 +138,7 @@ export class Journal {
     this.#writer.saveEntries(set, removed)
   }
 
-  /** A version is given out: from then on nobody else may. */
+  /** Reserves a version: nobody else may use it from then on. */
   reserve(version: number): void {
     if (version < this.#reservedVersion) return
     const upTo = version + versionBlock

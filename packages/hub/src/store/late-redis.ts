@@ -1,14 +1,14 @@
 import type { TimerHandle, Timers } from '@firebreak/core'
 import type { Redis, RedisNode, RedisReply, RedisSubscriber, RedisTopology } from '@firebreak/redis'
 
-/** A client, and how to let it go. */
+/** A client, and how to close it. */
 export interface OpenedRedis {
   readonly redis: Redis
   readonly disconnect: () => void
 }
 
 export interface LateRedisOptions {
-  /** Connects once; rejects where nobody answers. */
+  /** Connects once; rejects if nobody answers. */
   readonly open: () => Promise<OpenedRedis>
   /** Why the first attempt failed. */
   readonly failure: Error
@@ -18,8 +18,8 @@ export interface LateRedisOptions {
 }
 
 /**
- * A Redis that did not answer when it was first wanted. Every call is refused until it does; from then on its own client
- * carries them, and reconnects by itself. Until then not even its topology is known.
+ * A Redis that did not answer when it was first needed. Every call is refused until it does; from then on its own
+ * client, which reconnects by itself, carries them. Until then not even its topology is known.
  */
 export class LateRedis implements Redis {
   readonly #options: LateRedisOptions

@@ -23,7 +23,7 @@ import {
   storeDefaults,
 } from './hub-store.ts'
 
-/** A store that forgets everything with its process; each has an epoch of its own. */
+/** A store that lasts as long as its process; each has its own epoch. */
 export class MemoryStore implements HubStore {
   readonly name = 'memory'
   readonly #epoch: string
@@ -42,7 +42,7 @@ export class MemoryStore implements HubStore {
   #line: readonly string[] = []
   /** Jobs, and when each is due. */
   readonly #jobs = new Map<string, { readonly job: PrewarmJob; readonly dueAt: number }>()
-  /** Blocks of heat by length of points, start and writer. */
+  /** Heat blocks by length of points, start and writer. */
   readonly #blocks = new Map<string, StoredBlock>()
   readonly #newId: () => string
 
@@ -81,7 +81,7 @@ export class MemoryStore implements HubStore {
     if (this.#begin(change)) this.#isOff = isOff
   }
 
-  /** Puts a change into line and audit; false where it was made before. */
+  /** Adds a change to the line and the audit; false if it was already made. */
   #begin(change: StoreChange | undefined): boolean {
     const line = extendLine(this.#line, change?.audit.at ?? 0, change?.name ?? this.#newId())
     if (line === undefined) return false

@@ -2,9 +2,9 @@ import type { DatabaseSync } from 'node:sqlite'
 import { StoreError } from '../errors.ts'
 
 /**
- * Brings a database to the newest version of its tables, which SQLite keeps as `user_version`: step `n` leads from version
- * `n` to `n + 1`, and is made whole with its number or not at all. A store that a newer Firebreak has changed is refused:
- * this one would not know what it must not lose.
+ * Brings a database to the newest version of its tables, which SQLite keeps as `user_version`: step `n` leads from
+ * version `n` to `n + 1` and is applied atomically with its number. A store that a newer Firebreak has changed is
+ * refused: this one would not know what it must preserve.
  */
 export function migrate(database: DatabaseSync, steps: readonly string[]): void {
   const { user_version: stored } = database.prepare('PRAGMA user_version').get() as { user_version: number }

@@ -8,9 +8,9 @@ import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
 /** A Redis that has not answered by then counts as unreachable: the hub continues from memory and retries. */
 const timeoutMs = 2000
 const retryMs = (attempt: number) => Math.min(500, attempt * 50)
-/** How often a Redis that did not answer at the start is asked again. */
+/** How often a Redis that did not answer at the start is retried. */
 const lateRetryMs = 500
-/** What waiting does not mend: a wrong user or password, too few rights, no such database. */
+/** Errors that waiting does not fix: a wrong user or password, missing permissions, no such database. */
 const lastingErrors: ReadonlySet<string> = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'ERR'])
 
 const redisOptions = {
@@ -22,17 +22,17 @@ const redisOptions = {
   retryStrategy: retryMs,
 }
 
-/** Hosts of one Redis or of some nodes of a Redis Cluster, and what is common to them. */
+/** Hosts of one Redis or of some nodes of a Redis Cluster, and their common settings. */
 interface StoreAddress {
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   readonly common: IoredisAddress
 }
 
 /**
- * Opens a store from `redis://[user:password@]host:port[,host:port…][/database]` (`rediss://` for TLS). Whether a cluster is
- * behind it, the server says itself; of several hosts the first that answers is asked. Where none answers, the store is
- * given all the same: it refuses every call, and connects by itself as soon as one does. A server that answers and refuses
- * us is a wrong setting, and told of at once.
+ * Opens a store from `redis://[user:password@]host:port[,host:port…][/database]` (`rediss://` for TLS). The server
+ * itself says whether it is a cluster; of several hosts, the first that answers is asked. If none answers, the store is
+ * returned anyway: it refuses every call and connects by itself as soon as one does. A server that answers and refuses
+ * us means a wrong setting, which is reported at once.
  */
 export async function openRedisStore(url: string, options: RedisStoreOptions = {}): Promise<RedisStore> {
   const address = parseStoreUrl(url)
@@ -75,7 +75,7 @@ async function connect({ nodes, common }: StoreAddress, { Redis, Cluster }: Iore
       return { redis: toRedis(cluster), disconnect: () => cluster.disconnect() }
     } catch (error) {
       alone.disconnect()
-      // Of a connection that was refused the client itself says only that it is closed.
+      // For a refused connection, the client only says that it is closed.
       if (replyErrorCode(error) !== undefined || failure === undefined) failure = error
     }
   }
@@ -83,7 +83,7 @@ async function connect({ nodes, common }: StoreAddress, { Redis, Cluster }: Iore
   throw new StoreError(`the store at ${hosts} cannot be reached: ${(failure as Error).message}`, { cause: failure })
 }
 
-/** A cluster that did not come up must not go on trying beside the next attempt. */
+/** A cluster client that failed to connect must not keep trying alongside the next attempt. */
 async function connectCluster(cluster: { connect(): Promise<void>; disconnect(): void }): Promise<void> {
   try {
     await cluster.connect()

@@ -6,7 +6,7 @@ import { SqliteStore } from './sqlite-store.ts'
 /** Where a hub's store is. */
 export type StorePlace = { readonly dataFolder: string } | { readonly storeUrl: string }
 
-/** A store without its hub, for what is done beside it. */
+/** Opens a store without its hub, for offline commands. */
 export async function openStoreAt(place: StorePlace): Promise<HubStore> {
   return 'storeUrl' in place ? openRedisStore(place.storeUrl) : new SqliteStore(join(place.dataFolder, 'hub.sqlite'))
 }

@@ -45,7 +45,7 @@ const takeJobs = script('take-jobs')
 const trimBlock = script('trim-block')
 const trimHistory = script('trim-history')
 
-/** Pre-warm jobs that a hub takes at once. */
+/** Pre-warm jobs that a hub takes at a time. */
 const maxTaken = 20
 /** How often an entry is rechained because other hubs were faster. */
 const maxChainings = 100
@@ -55,19 +55,20 @@ const historyStep = 1000
 const blocksStep = 50
 
 export interface RedisStoreOptions extends StoreOptions {
-  /** The beginning of all keys; hubs with the same one share everything. @default 'firebreak' */
+  /** The prefix of all keys; hubs with the same prefix share everything. @default 'firebreak' */
   readonly prefix?: string
-  /** Lets the connection go when the store is closed. @default the caller keeps it */
+  /** Closes the connection when the store is closed. @default the caller keeps it */
   readonly disconnect?: () => void
-  /** For replays of tests only: the board's time. Production always uses Redis' own. @internal */
+  /** Only for replays in tests: the board's time. Production always uses Redis' own. @internal */
   readonly testClock?: Clock
-  /** For simulations only: another board. @internal */
+  /** Only for simulations: another board. @internal */
   readonly boardOptions?: Pick<RedisHeatBoardOptions, 'bucketCount' | 'maxOutbox'>
 }
 
 /**
- * A store on a Redis or a Redis Cluster that several hubs share. Rules, switch, history and audit carry one hash tag, so
- * that a change of a rule and its version are one step; the heat of keys lies in the board's buckets, over all nodes.
+ * A store on a Redis or a Redis Cluster that several hubs share. Rules, switch, history and audit carry one hash tag,
+ * so that a change of a rule and its version are one step; the keys' heat is in the board's buckets, spread over all
+ * nodes.
  */
 export class RedisStore implements HubStore {
   readonly name = 'redis'
@@ -82,7 +83,7 @@ export class RedisStore implements HubStore {
   readonly #newId: () => string
   readonly #batchKey: (writer: string) => string
   readonly #recordsKey: (kind: string) => string
-  /** The audit's head as this store saw it last, and the entries under way. */
+  /** The audit's head as this store last saw it, and the entries in progress. */
   #auditHead = ''
   #auditing: Promise<unknown> = Promise.resolve()
   readonly #blockKeys: (stepMs: number, at: number) => readonly [block: string, index: string, bytes: string]
@@ -204,7 +205,8 @@ export class RedisStore implements HubStore {
       const range = ['LRANGE', this.#keys.history, start, start + historyStep - 1] as const
       const events = ((await this.#redis.send(range)) as string[]).map((text) => JSON.parse(text) as HistoryEvent)
       found.push(...events.filter((event) => isAskedFor(event, query)))
-      // Hubs write in turn and late where the store was away: a whole step before the period is the end of it.
+      // Hubs write interleaved, and late if the store was unreachable: only a whole step before the period ends the
+      // search.
       if (events.length < historyStep || events.every(({ at }) => at < since)) break
     }
     return found.slice(0, limit)
@@ -230,9 +232,9 @@ export class RedisStore implements HubStore {
   }
 
   /**
-   * Runs a script that appends an entry and gives {result, head of the audit}. Redis has no SHA-256 of its own: the entry is
-   * chained here, to the head that was seen last, and again (-1) where another hub was faster. One after the other, because
-   * two of one hub would only get into each other's way.
+   * Runs a script that appends an entry and returns {result, head of the audit}. Redis scripts have no SHA-256: the
+   * entry is chained here, to the last known head, and again (-1) if another hub was faster. One at a time, because two
+   * from one hub would only conflict.
    */
   #audited(entry: AuditEntry, run: (json: string, from: string, to: string) => Promise<RedisReply>): Promise<number> {
     const append = async () => {
@@ -388,7 +390,7 @@ function toJob(text: string): PrewarmJob {
   return JSON.parse(text) as PrewarmJob
 }
 
-/** True where the server said no, or was never asked; otherwise nobody knows whether it did what it was asked. */
+/** True if the server refused or was never asked; otherwise it is unknown whether the change was made. */
 function isRefused({ name, message }: Error): boolean {
   return name === 'ReplyError' || message.startsWith("Stream isn't writeable") || message.includes('not connected')
 }
@@ -397,7 +399,7 @@ function firstOf(reply: RedisReply): number {
   return Number((reply as readonly RedisReply[])[0])
 }
 
-/** A reply of HGETALL, which is flat in RESP2 and an object in RESP3. */
+/** A reply to HGETALL, which is flat in RESP2 and an object in RESP3. */
 function toMap(reply: RedisReply): ReadonlyMap<string, string> {
   if (!Array.isArray(reply)) return new Map(Object.entries(reply as Record<string, string>))
   const flat = reply as string[]

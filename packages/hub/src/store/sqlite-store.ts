@@ -28,7 +28,7 @@ import {
 } from './hub-store.ts'
 import { migrate } from './migrate.ts'
 
-/** What brings a store from one version of its tables to the next; the first also makes a new one. */
+/** The migration steps from one version of the tables to the next; the first one also creates a new store. */
 const migrations = ['./schema.sql', './audit-chain.sql'].map((name) =>
   readFileSync(new URL(name, import.meta.url), 'utf8'),
 )
@@ -42,7 +42,7 @@ export class SqliteStore implements HubStore {
   readonly #limits: Required<StoreLimits>
   readonly #newId: () => string
   readonly #file: string
-  /** The file that was opened: another file under its name is not ours. */
+  /** The identity of the opened file: another file under its name is not ours. */
   readonly #inode: number
 
   constructor(file: string, options: StoreOptions = {}) {
@@ -51,24 +51,24 @@ export class SqliteStore implements HubStore {
     this.#newId = newId
     this.#file = file
     try {
-      // Nobody else's: it holds keys, and who changed what. SQLite's other files take the mode of this one.
+      // Private: it contains keys and who changed what. SQLite's other files get the same mode.
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
       if (file !== ':memory:') {
         closeSync(openSync(file, 'a', 0o600))
         chmodSync(file, 0o600)
       }
       this.#database = openDatabase(file)
-      // A crash of the machine may lose the last moments, never the file; a crash of the hub loses nothing.
+      // A machine crash may lose the last moments, but never the file; a hub crash loses nothing.
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
       migrate(this.#database, migrations)
-      // No step of its own: an index changes nothing for a version that does not know it, which may come back.
+      // Not a migration step: an index changes nothing for an older version, which may be used again.
       this.#database.exec('CREATE INDEX IF NOT EXISTS history_by_time ON history (at)')
       this.#database.exec('CREATE INDEX IF NOT EXISTS history_by_key_and_time ON history (key, at)')
       this.#database.exec('DROP INDEX IF EXISTS history_by_key')
       this.#run('raiseState', { name: 'rulesVersion', value: '0' })
       if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: newId() })
-      // A previous instance may still be closing it at the start. After that nobody else has it, and a waiting write
-      // would hold up everything the hub does: its writer retries.
+      // At the start a previous instance may still be closing it. After that nobody else uses it, and a waiting write
+      // would block the whole hub: its writer retries.
       this.#database.exec('PRAGMA busy_timeout = 0')
       this.#inode = statSync(file).ino
     } catch (cause) {
@@ -111,7 +111,7 @@ export class SqliteStore implements HubStore {
     })
   }
 
-  /** Puts a change into line and audit; false where it was made before. */
+  /** Adds a change to the line and the audit; false if it was already made. */
   #begin(change: StoreChange | undefined): boolean {
     const line = extendLine(this.#line(), change?.audit.at ?? 0, change?.name ?? this.#newId())
     if (line === undefined) return false
@@ -324,13 +324,13 @@ export class SqliteStore implements HubStore {
       this.#database.exec('COMMIT')
       return result
     } catch (error) {
-      // A full disk has ended it already.
+      // A full disk has already ended it.
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
       throw new StoreCallError(error as Error, true)
     }
   }
 
-  /** SQLite would go on writing into a file that has no name any more, and that ends with this process. */
+  /** SQLite would keep writing to a file that no longer has a name and disappears with this process. */
   #checkFile(): void {
     if (statSync(this.#file).ino === this.#inode) return
     const advice = 'restart the hub to use it, or put the previous one back'
@@ -339,7 +339,7 @@ export class SqliteStore implements HubStore {
 }
 
 function openDatabase(file: string): DatabaseSync {
-  // Asked for here and not imported: an older Node would fail on the import, before anybody could say what it needs.
+  // Required here, not imported: an older Node would fail on the import, before we could say what is needed.
   const sqlite = process.getBuiltinModule?.('node:sqlite')
   if (sqlite === undefined) throw new Error(tooOldNode('a data folder') ?? 'this Node was built without node:sqlite')
   return new sqlite.DatabaseSync(file)
@@ -349,7 +349,7 @@ function toJob({ job }: Record<string, unknown>): PrewarmJob {
   return JSON.parse(String(job)) as PrewarmJob
 }
 
-/** Statements by the names above them. */
+/** SQL statements by the names written above them. */
 function readStatements(text: string): ReadonlyMap<string, string> {
   const parts = text.split(/^-- name: (\w+)$/m).slice(1)
   return new Map(parts.flatMap((part, index) => (index % 2 === 0 ? [[part, parts[index + 1]!.trim()] as const] : [])))

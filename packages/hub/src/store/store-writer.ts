@@ -1,7 +1,7 @@
 import type { HistoryEvent, Runtime, Timers } from '@firebreak/core'
 import { type EntryName, entryId, type HubStore, type StoredEntry } from './hub-store.ts'
 
-/** How many of each wait while the store is unreachable; beyond that the oldest are dropped and counted. */
+/** How many of each may wait while the store is unreachable; beyond that the oldest are dropped and counted. */
 const maxWaiting = { history: 10_000, entries: 10_000, blocks: 500 }
 const retryMs = 1000
 
@@ -10,27 +10,27 @@ type Removed = { readonly removed: EntryName }
 
 /**
  * Writes to the store off the decision path: a slow or unreachable store delays nobody, and is reported through
- * `onTrouble`. A failed write is retried until it succeeds, and lets the others pass meanwhile.
+ * `onTrouble`. A failed write is retried until it succeeds; the others go ahead meanwhile.
  *
- * Every write says what it is of, and one that still waits is replaced by the next of the same: what waits is as many as
- * there are kinds, however long the store is away, and a switch or a version cannot be pushed out by a flood of
- * decisions. Only history, entries and blocks of heat grow with time; each has its own bound.
+ * Every write names its subject, and a waiting one is replaced by the next with the same subject: however long the
+ * store is unreachable, no more writes wait than there are subjects, and a flood of decisions cannot push out a switch
+ * or a version. Only history, entries and heat blocks grow with time; each has its own bound.
  */
 export class StoreWriter {
   readonly #store: HubStore
   readonly #timers: Timers
   readonly #onTrouble: (error: Error | undefined) => void
-  /** By what they are of, in the order in which they are written. */
+  /** By subject, in the order in which they are written. */
   readonly #queue = new Map<string, { readonly work: Work }>()
   readonly #history: HistoryEvent[] = []
-  /** The last state of each entry that the store does not have yet. */
+  /** The last state of each entry that is not in the store yet. */
   readonly #entries = new Map<string, StoredEntry | Removed>()
-  /** Blocks in the queue, oldest first. */
+  /** Queued blocks, oldest first. */
   readonly #blocks = new Set<string>()
   readonly #lost = { history: 0, entries: 0, blocks: 0 }
-  /** What the store refused when it was tried last. */
+  /** Writes that the store refused last time. */
   readonly #failing = new Set<string>()
-  /** Names this writer's batches of events, so that one that got no answer is not written twice. */
+  /** Identifies this writer's batches of events, so that an unanswered one is not written twice. */
   readonly #writer: string
   #batch: { readonly events: readonly HistoryEvent[]; readonly number: number } | undefined
   #batches = 0
@@ -47,12 +47,12 @@ export class StoreWriter {
     this.#onTrouble = onTrouble
   }
 
-  /** What found no room, by what it was. */
+  /** What found no room, by kind. */
   get lost(): Readonly<Record<keyof typeof maxWaiting, number>> {
     return this.#lost
   }
 
-  /** Events, entries and other writes that the store does not have yet. */
+  /** Events, entries and other writes waiting for the store. */
   get waiting(): number {
     const others = [...this.#queue.keys()].filter((of) => of !== 'history' && of !== 'entries').length
     return others + this.#history.length + (this.#batch?.events.length ?? 0) + this.#entries.size
@@ -73,7 +73,7 @@ export class StoreWriter {
     if (this.#entries.size > 0) this.write('entries', (store) => this.#writeEntries(store))
   }
 
-  /** A block of heat: each is written again and again as it fills. */
+  /** A heat block: each is written repeatedly as it fills. */
   saveBlock(id: string, work: Work): void {
     const of = `block ${id}`
     this.#blocks.delete(of)
@@ -86,7 +86,7 @@ export class StoreWriter {
     this.#lost.blocks++
   }
 
-  /** A write that is kept until the store has it, or until the next one `of` the same, which says all that this one did. */
+  /** A write that is kept until the store has it, or until the next one `of` the same subject, which supersedes it. */
   write(of: string, work: Work): void {
     this.#queue.set(of, { work })
     this.#start()
@@ -98,7 +98,7 @@ export class StoreWriter {
     await this.#pump
   }
 
-  /** Like `drained`, but a store that fails now is not waited for. */
+  /** Like `drained`, but does not wait for a failing store. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#begin?.()
@@ -106,7 +106,7 @@ export class StoreWriter {
     await this.#pump
   }
 
-  /** Like `write`, after everything that waits; not for what comes all the time, which would never have its turn. */
+  /** Like `write`, after everything that is waiting; not for continual writes, which would never get their turn. */
   writeLast(of: string, work: Work): void {
     this.#queue.delete(of)
     this.write(of, work)
@@ -122,7 +122,7 @@ export class StoreWriter {
   }
 
   async #writeHistory(store: HubStore): Promise<void> {
-    // The same events under the same number until they are written: what came meanwhile is the next batch.
+    // The same events keep their number until they are written: later ones form the next batch.
     if (this.#batch === undefined && this.#history.length === 0) return
     this.#batch ??= { events: this.#history.splice(0), number: ++this.#batches }
     const { events, number } = this.#batch
@@ -136,20 +136,20 @@ export class StoreWriter {
     const set = states.flatMap(([, state]) => ('removed' in state ? [] : [state]))
     const removed = states.flatMap(([, state]) => ('removed' in state ? [state.removed] : []))
     await store.saveEntries(set, removed)
-    // What changed meanwhile is written next.
+    // What has changed meanwhile is written next.
     for (const [id, state] of states) if (this.#entries.get(id) === state) this.#entries.delete(id)
   }
 
   #start(): void {
     this.#pump ??= this.#run().then(() => {
       this.#pump = undefined
-      // What was written while the last one ended.
+      // What was added while the last write ended.
       if (this.#queue.size > 0 && !this.#isClosing) this.#start()
     })
   }
 
   async #run(): Promise<void> {
-    // Not in this turn: a decision must leave for the sensors before the disk is asked.
+    // Not in this turn: a decision must leave for the sensors before the disk is used.
     await new Promise<void>((resolve) => {
       this.#begin = resolve
       this.#timers.setImmediate(resolve)
@@ -174,7 +174,7 @@ export class StoreWriter {
     }
   }
 
-  /** Lets the others go first: what the store refuses, and what came again while it was written. */
+  /** Moves a write to the end: one that the store refused, or that was replaced while being written. */
   #passOn(of: string, write: { readonly work: Work }, isWritten: boolean): void {
     const waiting = this.#queue.get(of)
     this.#queue.delete(of)

@@ -12,7 +12,7 @@ const sequence = (...contents: readonly Uint8Array[]) => der(0x30, ...contents)
 const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
 const utcTime = (date: Date) => der(0x17, Buffer.from(`${date.toISOString().replace(/\D/g, '').slice(2, 14)}Z`))
 
-/** A certificate for 127.0.0.1 that is its own authority, made again for each test. */
+/** A self-signed certificate for 127.0.0.1, created for each test. */
 export function selfSigned(commonName = 'firebreak test'): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'))

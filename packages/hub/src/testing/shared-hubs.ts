@@ -22,7 +22,7 @@ export const noCounts: StatusPayload['counters'] = {
 /** Names the Redis keys of each run. */
 let runs = 0
 
-/** Several hubs on one real Redis, whose time and the board's move together and only when told. */
+/** Several hubs on one real Redis; their time and the board's advance together, and only when told. */
 export class SharedHubs {
   readonly cores: readonly HubCore[]
   readonly clock: FakeClock
@@ -53,16 +53,16 @@ export class SharedHubs {
     return hubs
   }
 
-  /** Moves time on in steps; in each, every hub does all that it does by then. */
+  /** Advances time in steps; in each, every hub does all that is due. */
   async advance(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 50) {
       this.clock.advance(50)
-      // Twice: what one hub posts last, the others have read by the end of the step.
+      // Twice, so that by the end of the step the others have read what the last hub posted.
       for (const core of [...this.cores, ...this.cores]) await core.settled()
     }
   }
 
-  /** Counts that a process of `shop` at this hub reports. */
+  /** Reports counts as a process of `shop` at this hub. */
   report(hub: number, counts: Record<string, number>): void {
     const now = this.clock.now()
     const entries = Object.entries(counts).map(([key, count]) => ({ key, count, writes: 0, bytes: 0 }))
@@ -71,7 +71,7 @@ export class SharedHubs {
     this.cores[hub]!.collector.collectBinary(report, 0, ++this.#sequence)
   }
 
-  /** That process's word on what its cache did for a key since its last status. */
+  /** Reports what that process' cache has done for a key since its last status. */
   tell(hub: number, key: string, localHits: number, redisReads: number): void {
     const core = this.cores[hub]!
     const instance = core.fleet.hosts.find('shop', `host-${hub}`, `i-${hub}`, this.clock.now())!
@@ -80,7 +80,7 @@ export class SharedHubs {
     core.fleet.takeStatus(instance, { ...about, counters: noCounts, keys: [effect] })
   }
 
-  /** What each hub's table says of a key to `shop`. */
+  /** A key's entry in each hub's table for `shop`. */
   entries(key: string): (TableEntry | undefined)[] {
     return this.cores.map((core) => [...core.delivery.view('shop').entries()].find((entry) => entry.key === key))
   }

@@ -6,7 +6,7 @@ import type { HubCoreOptions } from '../hub-options.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 
-/** A hub's heart on a fake clock, with short ways to feed and to look at it. */
+/** A hub's core on a fake clock, with helpers to feed and inspect it. */
 export class TestCore {
   readonly clock: FakeClock
   readonly core: HubCore
@@ -64,7 +64,7 @@ export class TestCore {
     }
   }
 
-  /** What the table says of a key to a service. */
+  /** A key's entry in the table for a service. */
   entry(key: string, serviceId = 'shop'): TableEntry | undefined {
     return [...this.core.delivery.view(serviceId).entries()].find((entry) => entry.key === key)
   }

@@ -11,8 +11,8 @@ interface RowReader {
 }
 
 /**
- * Visits the rows of a batch in the order of the entries that they are of, whichever thread sent them. `row` is filled
- * again for each; its key is all of `key`, which holds until the next.
+ * Visits the rows of a batch in the order of their entries, whichever thread sent them. `row` is reused for each; its
+ * key is all of `key`, valid until the next.
  */
 export function eachRow(
   batch: ReportBatch,
@@ -48,7 +48,7 @@ function firstOf(readers: readonly RowReader[]): RowReader | undefined {
   return first
 }
 
-/** By report, then by the place of the key: sections follow each other. */
+/** By report, then by the position of the key: sections are consecutive. */
 function isBefore({ rows: a, at: atA }: RowReader, { rows: b, at: atB }: RowReader): boolean {
   return a[atA]! < b[atB]! || (a[atA] === b[atB] && a[atA + 2]! < b[atB + 2]!)
 }

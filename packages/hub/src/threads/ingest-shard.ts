@@ -11,9 +11,9 @@ import {
   type ThreadOrder,
 } from './thread-messages.ts'
 
-/** A key that the main thread holds as near, or may: its rows are all sent. */
+/** A key that is, or may be, near in the main thread: all of its rows are sent. */
 interface SentKey {
-  /** The last batch of which a row of it was sent. */
+  /** The last batch from which one of its rows was sent. */
   batch: number
 }
 
@@ -34,7 +34,7 @@ class Numbers {
     this.grow(values.length).set(values, at)
   }
 
-  /** Makes the list longer by `count`; the caller fills it from the length before. */
+  /** Extends the list by `count`; the caller fills it from the former length on. */
   grow(count: number): Float64Array {
     this.#length += count
     if (this.#length > this.#numbers.length) {
@@ -45,7 +45,7 @@ class Numbers {
     return this.#numbers
   }
 
-  /** What was pushed since the last call, in a buffer of its own. */
+  /** What was pushed since the last call, in its own buffer. */
   take(): Float64Array {
     const taken = this.#numbers.slice(0, this.#length)
     this.#length = 0
@@ -54,13 +54,12 @@ class Numbers {
 }
 
 /**
- * One shard of the counted keys, as a thread runs it: counts what falls to it, and sends back the rows of keys that are near
- * or may be.
+ * One shard of the counted keys, run by a thread: counts its keys, and sends back the rows of keys that are or may be
+ * near.
  *
- * *May be*: whether a key is near is the main thread's to say, at the moment at which it comes to the row. What this side
- * knows is never stricter: its rate for the hottest is at most the main thread's, and a key is near here until the main
- * thread has seen all rows that were sent for it. So the main thread sees at least what a hub without threads would act
- * on, and leaves the rest.
+ * *May be*: the main thread decides whether a key is near, when it gets to the row. This side is never stricter: its rate
+ * for the hottest is at most the main thread's, and a key stays near here until the main thread has seen all rows sent
+ * for it. So the main thread sees at least what a hub without threads would act on, and ignores the rest.
  */
 export class IngestShard implements CountListener<SentKey> {
   readonly #keys: CountedClusters<SentKey>
@@ -78,14 +77,14 @@ export class IngestShard implements CountListener<SentKey> {
   #now = 0
   #slotCounts: Float64Array = new Float64Array(slotCount)
   nearRate = 0
-  /** The main thread may have forgotten a key that is near here, and want it again. */
+  /** The main thread may have forgotten a key that is near here, and need it again. */
   readonly wantsPast = true
 
   constructor(data: ThreadData) {
     this.#keys = new CountedClusters(data)
   }
 
-  /** Does what is asked; an answer where one is due. */
+  /** Handles a message; returns an answer if one is due. */
   handle(order: ThreadOrder): ThreadAnswer | undefined {
     switch (order.kind) {
       case 'batch':
@@ -137,7 +136,7 @@ export class IngestShard implements CountListener<SentKey> {
     for (const [redisClusterId, ids] of nearNoMore) {
       for (const id of ids) this.#removeNear({ redisClusterId, id }, applied)
     }
-    // A copy of our own: shared bytes are slower to read, and text decoders refuse them.
+    // A copy: shared bytes are slower to read, and text decoders refuse them.
     const bytes = new Uint8Array(reports.at(-2) ?? 0)
     bytes.set(new Uint8Array(block, 0, bytes.length))
     for (this.#report = 0; this.#report * 3 < reports.length; this.#report++) {

@@ -10,15 +10,18 @@ export interface IngestThreadsOptions {
   readonly clock: Clock
   /** A thread answered. */
   readonly onAnswer: (shard: number, answer: ThreadAnswer) => void
-  /** A thread ended by itself: what it had counted, and what it had not answered, is gone. Another takes its place. */
+  /** A thread ended by itself: its counts and unanswered work are lost. Another takes its place. */
   readonly onLost: (shard: number, error: Error) => void
-  /** A thread began that knows nothing yet. */
+  /** A new thread started, which knows nothing yet. */
   readonly onStarted: (shard: number) => void
 }
 
 /** A thread is replaced at once, … */
 const quietMs = 10_000
-/** … but after this where the one before it ended less than `quietMs` ago: one that cannot live must not eat the machine. */
+/**
+ * … but after this if the previous one ended less than `quietMs` ago: a thread that keeps crashing must not consume the
+ * machine.
+ */
 const retryMs = 1000
 
 interface Thread {
@@ -43,14 +46,14 @@ export class IngestThreads {
     return this.#options.count
   }
 
-  /** False where the shard has no thread at this moment: nothing will answer. */
+  /** False if the shard currently has no thread: nothing will answer. */
   post(shard: number, order: ThreadOrder): boolean {
     const thread = this.#threads[shard]
     thread?.worker.postMessage(order)
     return thread !== undefined
   }
 
-  /** The busiest thread's part of the time since the last call, 0 to 1. */
+  /** How busy the busiest thread was since the last call, 0 to 1. */
   load(): number {
     let highest = 0
     for (const thread of this.#threads) {
@@ -76,11 +79,11 @@ export class IngestThreads {
 
   #start(shard: number): void {
     const { count: shardCount, maxKeys, hashSeed, onAnswer, onStarted } = this.#options
-    // From source and from the build alike: the file beside this one.
+    // The file next to this one, from source and from the build alike.
     const file = new URL(import.meta.url.endsWith('.ts') ? './ingest-thread.ts' : './ingest-thread.js', import.meta.url)
     const data: ThreadData = { shard, shardCount, maxKeys, hashSeed }
     const worker = new Worker(file, { workerData: data, name: `ingest-${shard}` })
-    // The hub lives by its server and timers, not by its threads.
+    // The threads must not keep the process alive.
     worker.unref()
     const lastLoad = worker.performance.eventLoopUtilization()
     this.#threads[shard] = { worker, lastLoad }

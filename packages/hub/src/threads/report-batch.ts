@@ -1,12 +1,12 @@
 import type { AdmittedReport } from '../collect/report-intake.ts'
 import type { ThreadAnswer } from './thread-messages.ts'
 
-/** Reports that go to the threads together: with a message for each, small ones would cost more to send than to count. */
+/** Reports sent to the threads together: with one message each, small ones would cost more to send than to count. */
 export const blockBytes = 256 * 1024
 
 let scratch = new Uint8Array(1024)
 
-/** Reports in one shared block, and what the threads made of them. */
+/** Reports in one shared block, and the threads' results. */
 export class ReportBatch {
   readonly number: number
   readonly block: SharedArrayBuffer
@@ -15,7 +15,7 @@ export class ReportBatch {
   readonly #bytes: Uint8Array
   readonly #ranges: number[] = []
   #length = 0
-  /** Threads that have not answered; undefined while none was asked. */
+  /** Threads that have not answered; undefined before they were asked. */
   waitingFor: Set<number> | undefined
 
   constructor(number: number, block: SharedArrayBuffer) {
@@ -39,12 +39,12 @@ export class ReportBatch {
     this.reports.push(report)
   }
 
-  /** For each report where it starts, where it ends, and its time. */
+  /** For each report, its start, its end, and its time. */
   ranges(): Float64Array {
     return Float64Array.from(this.#ranges)
   }
 
-  /** A copy of a part of a report's bytes, in a buffer that is used again for the next. */
+  /** A copy of a part of a report's bytes, in a reused buffer. */
   view(report: number, start: number, end: number): Uint8Array {
     const from = this.#ranges[report * 3]!
     const length = end - start

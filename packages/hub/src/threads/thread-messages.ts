@@ -1,11 +1,11 @@
 import type { Rule } from '@firebreak/core/rules'
 import { pastFields } from '../heat/counted-keys.ts'
 
-/** What a thread is started with. */
+/** A thread's start options. */
 export interface ThreadData {
   readonly shard: number
   readonly shardCount: number
-  /** Keys of a cluster that all shards together count at once. */
+  /** Maximum number of counted keys of a cluster, over all shards. */
   readonly maxKeys: number
   readonly hashSeed: number
 }
@@ -16,18 +16,20 @@ export interface KeyId {
   readonly id: string
 }
 
-/** To a thread. They are handled in order. */
+/** Messages to a thread, handled in order. */
 export type ThreadOrder =
   | {
       readonly kind: 'batch'
       readonly number: number
-      /** Shared by all threads; reports one after the other. */
+      /** Shared by all threads; one report after another. */
       readonly block: SharedArrayBuffer
-      /** For each report where it starts, where it ends, and its time. */
+      /** For each report, its start, its end, and its time. */
       readonly reports: Float64Array
-      /** The rate above which a key is near whatever its rule says. */
+      /** The rate above which a key is near whatever its rule. */
       readonly nearRate: number
-      /** Keys by cluster that are near no more, unless the thread sent a row of theirs after the batch `applied`. */
+      /**
+       * Keys by cluster that are no longer near, unless the thread has sent a row of theirs after the batch `applied`.
+       */
       readonly nearNoMore: ReadonlyMap<string, readonly string[]>
       readonly applied: number
     }
@@ -36,7 +38,7 @@ export type ThreadOrder =
       readonly kind: 'rules'
       readonly rules: readonly Rule[]
       readonly hubCount: number
-      /** Whether each entry's slot is wanted, for shares of a node. */
+      /** Whether each entry's slot is needed, for shares of a node. */
       readonly wantsSlots: boolean
     }
   | { readonly kind: 'sweep'; readonly now: number }
@@ -48,13 +50,13 @@ export interface SlotSums {
   readonly pairs: Float64Array
 }
 
-/** From a thread: what came of a batch or of a sweep. */
+/** From a thread: the result of a batch or a sweep. */
 export interface ThreadAnswer {
   /** The batch; 0 for a sweep. */
   readonly number: number
   /** `rowFields` numbers for each row, in the order of the entries. */
   readonly rows: Float64Array
-  /** `slotFields` numbers for each entry, where they are wanted. */
+  /** `slotFields` numbers for each entry, if requested. */
   readonly slots: Float64Array
   readonly slotSums: readonly SlotSums[]
   readonly size: number
@@ -62,7 +64,7 @@ export interface ThreadAnswer {
   readonly overflowCount: number
 }
 
-/** A row: which report of the batch, which section of it, then the numbers of `NearRow`, its past last. */
+/** A row: the report's index in the batch, the section's index, then the numbers of `NearRow`, with its past last. */
 export const rowFields: number = 10 + pastFields
-/** Which report, which section, the slot, and the count. */
+/** The report's index, the section's index, the slot, and the count. */
 export const slotFields = 4

@@ -29,7 +29,7 @@ interface Listener {
   readonly onLost: (shard: number, error: Error) => void
 }
 
-/** The keys, counted by threads; which of them are near is passed on, and told again to a thread that is new. */
+/** The keys, counted by threads. Threads are told which of them are near, and a new thread is told again. */
 export class ThreadedCounts implements KeyCounts<NearKey> {
   readonly #options: ThreadedCountsOptions
   readonly #counts: (Counts | undefined)[] = []
@@ -38,9 +38,9 @@ export class ThreadedCounts implements KeyCounts<NearKey> {
   #clock: Clock | undefined
   #rules: readonly Rule[] = []
   #hubCount = 1
-  /** Keys by cluster that the threads may hold as near and this thread does not. */
+  /** Keys by cluster that may be near in the threads but are not here. */
   readonly #nearNoMore = new Map<string, Set<string>>()
-  /** The last batch whose rows were taken, or are being taken. */
+  /** The last batch whose rows were, or are being, processed. */
   #appliedBatch = 0
   #isApplying = false
 
@@ -85,7 +85,7 @@ export class ThreadedCounts implements KeyCounts<NearKey> {
     for (let shard = 0; shard < this.#options.count; shard++) this.#teach(shard)
   }
 
-  /** Takes the rows of a batch: the threads hold its keys as near by themselves. */
+  /** Processes the rows of a batch: the threads treat its keys as near by themselves. */
   apply({ number }: ReportBatch, take: () => void): void {
     this.#appliedBatch = number
     this.#isApplying = true
@@ -96,7 +96,7 @@ export class ThreadedCounts implements KeyCounts<NearKey> {
     }
   }
 
-  /** Sends a batch to all threads; which of them will answer. */
+  /** Sends a batch to all threads; returns which of them will answer. */
   send(batch: ReportBatch): Set<number> {
     const { number, block } = batch
     const nearNoMore = new Map([...this.#nearNoMore].map(([redisClusterId, ids]) => [redisClusterId, [...ids]]))
@@ -108,7 +108,7 @@ export class ThreadedCounts implements KeyCounts<NearKey> {
 
   addNear(redisClusterId: string, id: string, _near: NearKey, now: number): void {
     this.#nearNoMore.get(redisClusterId)?.delete(id)
-    // While rows are taken, the threads hold their keys as near by themselves.
+    // While rows are processed, the threads treat their keys as near by themselves.
     if (!this.#isApplying) this.#post({ kind: 'near', keys: [{ redisClusterId, id }], now })
   }
 
@@ -128,7 +128,7 @@ export class ThreadedCounts implements KeyCounts<NearKey> {
     this.#post({ kind: 'sweep', now })
   }
 
-  /** What a thread that begins must know. */
+  /** What a new thread must know. */
   #teach(shard: number): void {
     if (this.#threads === undefined) return
     this.#threads.post(shard, this.#rulesOrder())

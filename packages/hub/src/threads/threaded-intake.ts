@@ -18,26 +18,26 @@ export interface ThreadedIntakeRooms extends Omit<IntakeRooms, 'clock'> {
   readonly maxBacklogBytes: number
 }
 
-/** What has its turn: a batch of reports, or something of the hub's own. */
+/** A turn: a batch of reports, or some work of the hub. */
 type Turn =
   | { readonly kind: 'batch'; readonly batch: ReportBatch }
   | { readonly kind: 'run'; readonly at: number; readonly isBarrier: boolean; readonly run: () => void }
 
 const maxSpareBlocks = 8
-/** Batches that the threads have at one time: enough to keep them busy, few enough that what they go by is not old. */
+/** Batches in the threads at a time: enough to keep them busy, few enough that their knowledge is not stale. */
 const maxSentBatches = 4
-/** How long the alarm of a lost thread is left to be seen. */
+/** How long the alarm about a lost thread stays visible. */
 const lostShownMs = 60_000
 
 /**
  * Reports with the help of threads, and **the same decisions as without**.
  *
- * The main thread lets reports in, the threads count them (each the keys whose hash falls to it), and the rows of keys that
- * are near come back to the main thread, which decides. Everything has its turn: batches of reports, ticks, sweeps, changes
- * of rules and claims wait in one line, and a batch's turn comes when all threads have answered it; its rows are taken in
- * the order in which the entries stood in the reports, at the reports' own times. What changes what the threads go by is a
- * *barrier*: batches behind it are sent once it has run. So threads change when something is decided, by a millisecond or
- * two, and never what.
+ * The main thread accepts reports, the threads count them (each its share of the keys, by hash), and the rows of near
+ * keys come back to the main thread, which decides. Everything takes its turn: batches of reports, ticks, sweeps,
+ * changes of rules and claims wait in one line. A batch's turn comes when all threads have answered it; its rows are
+ * processed in the order of the entries in the reports, at the reports' own times. Whatever changes what the threads
+ * depend on is a *barrier*: batches behind it are sent once it has run. So threads affect when something is decided, by
+ * a millisecond or two, but never what.
  */
 export class ThreadedIntake implements ReportIntake {
   readonly #rooms: ThreadedIntakeRooms
@@ -82,11 +82,11 @@ export class ThreadedIntake implements ReportIntake {
     this.#openBatch(length).add(report, bytes.subarray(start))
     if (this.#isFlushDue) return
     this.#isFlushDue = true
-    // All that came in one turn of the event loop goes together.
+    // Everything received in one turn of the event loop goes together.
     this.#rooms.timers.setImmediate(() => {
       this.#isFlushDue = false
       this.#flush()
-      // Where no thread is left, nobody answers.
+      // If no thread is left, nobody answers.
       this.#drain()
     })
   }
@@ -134,7 +134,7 @@ export class ThreadedIntake implements ReportIntake {
     return batch
   }
 
-  /** Sends batches, the first ones, none behind a barrier. */
+  /** Sends the first batches, but none behind a barrier. */
   #flush(): void {
     let batches = 0
     for (const turn of this.#turns) {
@@ -161,7 +161,7 @@ export class ThreadedIntake implements ReportIntake {
     this.#drain()
   }
 
-  /** Takes all turns that can be taken, in their order. */
+  /** Runs all turns that are ready, in order. */
   #drain(): void {
     if (this.#isDraining) return
     this.#isDraining = true

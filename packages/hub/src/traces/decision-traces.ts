@@ -19,41 +19,41 @@ interface OpenTrace {
   readonly traceId: string
   readonly rootId: string
   readonly first: HistoryEvent
-  /** When the step before ended. */
+  /** When the previous step ended. */
   lastAt: number
   readonly done: Set<HistoryEvent['kind']>
   readonly events: HistoryEvent[]
 }
 
-/** Hot keys whose trace has begun. */
+/** Maximum number of hot keys with an open trace. */
 const maxOpen = 10_000
-/** Spans that wait for the collector. */
+/** Maximum number of spans waiting for the collector. */
 const maxWaiting = 5000
-/** Steps that the root span of one key names. */
+/** Maximum number of steps named in one key's root span. */
 const maxEvents = 100
 const internalSpan = 1
 
 /**
  * A trace for each time a key is hot: `deliver` from the decision until its table was sent to the sensors, `handle`
- * from there to the first read that a strategy answered, and above them `hot key`, which is exported when the key has
+ * from there to the first read that a strategy answered, and their parent `hot key`, which is exported when the key has
  * cooled. Steps are exported as they end, so that a trace exists while its key is still hot. Spans wait, bounded, for
  * an unreachable collector; the oldest are dropped first and counted.
  */
 export class DecisionTraces implements OtlpSignal {
   readonly name = 'traces'
-  /** Spans that found no room while the collector was away. */
+  /** Spans dropped while the collector was unreachable. */
   dropped = 0
   readonly #runtime: Runtime
   readonly #open = new Map<string, OpenTrace>()
   #waiting: OtlpSpan[] = []
-  /** How many of those that wait are in the request under way. */
+  /** How many of the waiting ones are in the current request. */
   #asked = 0
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime
   }
 
-  /** Takes what is written into the history. */
+  /** Takes the events that are written to the history. */
   record(event: HistoryEvent): void {
     const id = `${event.redisClusterId}\u0000${event.key}\u0000${event.ruleId}`
     const known = this.#open.get(id)
@@ -88,7 +88,7 @@ export class DecisionTraces implements OtlpSignal {
   }
 
   #step(trace: OpenTrace, { kind, at, text }: HistoryEvent): void {
-    // Several hubs may tell of the same step; the first one counts.
+    // Several hubs may record the same step; the first one counts.
     if (trace.done.has(kind)) return
     trace.done.add(kind)
     this.#add({

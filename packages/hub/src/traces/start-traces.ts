@@ -2,10 +2,10 @@ import { OtlpExporter, type OtlpExporterOptions, type ResolvedOtlpOptions } from
 import type { HubCore } from '../hub-core.ts'
 import { DecisionTraces } from './decision-traces.ts'
 
-/** Users look at traces while the key is hot. */
+/** How soon traces are visible: users look at them while the key is hot. */
 const tracesEveryMs = 5000
 
-/** Pushes a hub's decisions as traces; undefined where nobody has asked for that. */
+/** Pushes a hub's decisions as traces; undefined if not configured. */
 export function startTraces(
   { journal, options }: HubCore,
   otlp: ResolvedOtlpOptions,

@@ -25,12 +25,12 @@ import type { HubStore } from '../store/hub-store.ts'
 import { compareKeys, groupKeys, isWanted, type KeyQuery } from './key-query.ts'
 import { verdictOf } from './verdict.ts'
 
-/** A window longer than this tells too little of the present; the key's own seconds are shown instead. */
+/** A window longer than this says too little about the present; the key's own seconds are shown instead. */
 const longWindowMs = 10_000
 const statesHottestFirst: readonly HeatStateName[] = ['hot', 'cooling', 'warming', 'cold']
 const overviewKeys = 50
 
-/** What the views are made of. */
+/** The sources of the views. */
 export interface HubViewsOptions {
   readonly hubId: string
   readonly clock: Clock
@@ -44,7 +44,7 @@ export interface HubViewsOptions {
   readonly history: Pick<HeatHistory, 'wasHandled'>
 }
 
-/** What users see: API, console and metrics. */
+/** The figures shown to users: API, console and metrics. */
 export class HubViews {
   readonly #rooms: HubViewsOptions
 
@@ -52,7 +52,7 @@ export class HubViews {
     this.#rooms = rooms
   }
 
-  /** What is hot now, and are we safe. */
+  /** What is hot now, and whether it is under control. */
   overview(): Overview {
     const { hubId, clock, fleet, delivery, alarms: alarmBoard } = this.#rooms
     const now = clock.now()
@@ -100,18 +100,18 @@ export class HubViews {
     }
   }
 
-  /** The keys that are asked for, by default hot ones first, then by rate, ties by key. */
+  /** The requested keys, by default hot ones first, then by rate, ties by key. */
   keys(query: KeyQuery): KeyView[] {
     return this.page(query).keys
   }
 
-  /** One page of them, and how many there are. */
+  /** One page of them, and the total number. */
   page({ limit, offset = 0, sort = 'heat', ...query }: KeyQuery): { readonly keys: KeyView[]; readonly total: number } {
     const views = this.#shown(query).sort(compareKeys(sort))
     return { keys: views.slice(offset, offset + limit), total: views.length }
   }
 
-  /** Keys by what comes before their first separator. */
+  /** Keys by the part before their first separator. */
   keyGroups(query: Omit<KeyQuery, 'limit'>): KeyGroupView[] {
     return groupKeys(this.#shown(query))
   }
@@ -123,7 +123,7 @@ export class HubViews {
     return withRanks(views).filter((view) => isWanted(view, query))
   }
 
-  /** One key with its hosts and its history; undefined where it is not tracked. */
+  /** One key with its hosts and its history; undefined if it is not tracked. */
   async key(redisClusterId: string, key: string): Promise<KeyDetail | undefined> {
     const { clock, keys, store } = this.#rooms
     const now = clock.now()
@@ -184,7 +184,7 @@ export class HubViews {
   }
 }
 
-/** Accesses a second over the last full second, ten and sixty. */
+/** Accesses per second over the last full second, ten and sixty seconds. */
 function ratesOf(sparkline: readonly number[]): { second: number; tenSeconds: number; minute: number } {
   const mean = (count: number) => {
     const last = sparkline.slice(-count)
@@ -210,7 +210,7 @@ function withRanks(given: readonly KeyView[]): KeyView[] {
   return views.map((view, index) => ({ ...view, rank: index + 1, rankMove: before[index]! - now[index]! }))
 }
 
-/** Where services' rules differ a key has several tracks: the one that is furthest along is shown. */
+/** If services' rules differ, a key has several tracks: the one furthest along is shown. */
 function leadingTrack(heat: NearKey): HeatTrack | undefined {
   const rank = (track: HeatTrack) => statesHottestFirst.indexOf(track.state?.phase ?? 'cold')
   return heat.tracks.toSorted((a, b) => rank(a) - rank(b))[0]

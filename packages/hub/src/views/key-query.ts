@@ -9,7 +9,7 @@ import {
   type StrategyName,
 } from '@firebreak/core'
 
-/** What keys may be ordered by; names rise, everything else falls. */
+/** The orders for keys; names ascending, everything else descending. */
 export const keyOrders = [
   'heat',
   'rate',
@@ -25,7 +25,7 @@ export const keyOrders = [
 ] as const
 export type KeyOrder = (typeof keyOrders)[number]
 
-/** Which keys are wanted, and in which order. */
+/** Which keys are requested, and in which order. */
 export interface KeyQuery {
   readonly limit: number
   readonly offset?: number | undefined
@@ -44,7 +44,7 @@ export interface KeyQuery {
   readonly sort?: KeyOrder | undefined
 }
 
-/** Whether a key is asked for. Cold keys that nobody touches are shown only where they are asked for by state. */
+/** Whether a key matches. Cold keys that nobody touches are only shown if requested by state. */
 export function isWanted(view: KeyView, query: Omit<KeyQuery, 'limit'>): boolean {
   const { state, match, cluster, group, service, rule, strategy, handling } = query
   if (state === undefined ? view.state === 'cold' && view.ratePerSecond === 0 : view.state !== state) return false
@@ -81,7 +81,7 @@ const values: Readonly<Record<Exclude<KeyOrder, 'heat' | 'name'>, (view: KeyView
   since: (view) => view.since ?? 0,
 }
 
-/** Keys summed by what comes before their first separator, the busiest first. */
+/** Keys summed by the part before their first separator, busiest first. */
 export function groupKeys(views: Iterable<KeyView>): KeyGroupView[] {
   const groups = new Map<string, { -readonly [Field in keyof KeyGroupView]: KeyGroupView[Field] }>()
   for (const view of views) {

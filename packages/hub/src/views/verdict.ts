@@ -1,18 +1,18 @@
 import { type AlarmView, allReads, type KeyHandling, type Safety, savedReads, type TrafficPoint } from '@firebreak/core'
 
-/** What a verdict is made of. */
+/** The inputs of a verdict. */
 export interface VerdictFacts {
   readonly isOff: boolean
   /** False if no process has reported recently. */
   readonly hasReporters: boolean
-  /** All hot keys by what is done about them. */
+  /** All hot keys by how they are handled. */
   readonly hot: Readonly<Record<KeyHandling, number>>
   /** An alarm that makes everything else doubtful. */
   readonly critical: AlarmView | undefined
   readonly rate: TrafficPoint
 }
 
-/** Are we safe, as a word for machines and a sentence for users; if not, the sentence says what to do. */
+/** Whether the fleet is safe, as a word for machines and a sentence for users; if not, the sentence says what to do. */
 export function verdictOf(facts: VerdictFacts): { readonly safety: Safety; readonly verdict: string } {
   const { isOff, hasReporters, critical } = facts
   const { handled, observed, unhandled } = facts.hot
@@ -33,7 +33,7 @@ export function verdictOf(facts: VerdictFacts): { readonly safety: Safety; reado
   if (handled === 0) {
     return {
       safety: 'observed',
-      verdict: `Only watching: ${hotText(all)} and only observed, nothing is done about ${all === 1 ? 'it' : 'them'}.`,
+      verdict: `Only watching: ${hotText(all)} but only observed; nothing is done about ${all === 1 ? 'it' : 'them'}.`,
     }
   }
   const away = awayText(facts.rate)

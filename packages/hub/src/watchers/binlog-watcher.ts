@@ -8,7 +8,7 @@ import { httpLoader, RowRefresher } from './row-refresher.ts'
 import { forEachKeyOf } from './table-sweep.ts'
 import { type BinlogWatcherSetting, watcherName } from './watcher-settings.ts'
 
-/** What a binlog watcher needs beside its setting. */
+/** What a binlog watcher needs besides its settings. */
 export interface BinlogWatcherOptions {
   readonly clock: Clock
   readonly timers: Timers
@@ -29,16 +29,16 @@ export interface BinlogCounts {
   problems: number
   mappingErrors: number
   redisFailures: number
-  /** Transactions that were given up. */
+  /** Transactions given up. */
   dropped: number
 }
 
-/** How long an alarm about something that is over is left to be seen. */
+/** How long an alarm about a past event stays visible. */
 const passedAlarmMs = 600_000
 
 /**
- * Row changes of a database → Redis → the lane. Every step that breaks has an alarm of its own: the log itself, a row
- * that the mapping cannot digest, a Redis that does not take the value, rows that were missed for good.
+ * Row changes of a database → Redis → the lane. Every failing step has its own alarm: the log itself, a row that the
+ * mapping cannot handle, a Redis that does not accept the value, rows that were lost.
  */
 export class BinlogWatcher {
   readonly name: string
@@ -112,7 +112,9 @@ export class BinlogWatcher {
     this.counts.changes += refreshes.length
   }
 
-  /** Rows are gone, or were missed. Cold keys are deleted, hot ones buried or, where nobody knows better, left. */
+  /**
+   * Rows are gone or were missed. Cold keys are deleted; hot ones get a tombstone or, if nothing better is known, stay.
+   */
   async #flush(tables: readonly string[], reason: string): Promise<void> {
     const { isHot, redis } = this.#options
     const isEmptied = /^(TRUNCATE|DROP)/.test(reason)
@@ -156,7 +158,7 @@ export class BinlogWatcher {
     this.#options.alarms.clear(`redis:${this.name}`)
   }
 
-  /** The policy gives a transaction up: Redis keeps what it has, until the rows change again. */
+  /** The policy gives a transaction up: Redis keeps its values until the rows change again. */
   #dropped(reason: string): void {
     this.counts.dropped++
     const retry = 'it was given up: the keys of its rows may be outdated until the rows change; reading continues'

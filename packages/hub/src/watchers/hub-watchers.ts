@@ -11,7 +11,7 @@ import type { PublishInvalidation } from './lane-publisher.ts'
 import { SourceWatcher } from './source-watcher.ts'
 import { type BinlogWatcherSetting, type WatcherSetting, watcherName } from './watcher-settings.ts'
 
-/** What sources of changes need of the hub. */
+/** What sources of changes need from the hub. */
 export interface HubWatchersOptions {
   readonly runtime: Runtime
   readonly store: HubStore
@@ -19,23 +19,23 @@ export interface HubWatchersOptions {
   readonly lane: InvalidationLane
   /** How to retry each step. */
   readonly retry: HubRetry
-  /** Says which keys are hot. */
+  /** Tells which keys are hot. */
   readonly isHot: (redisClusterId: string, key: string) => boolean
 }
 
 interface Running {
   readonly setting: WatcherSetting
   readonly watcher: SourceWatcher | BinlogWatcher
-  /** When everything written until then was seen, by the hub's clock. */
+  /** Reports that everything written until then, by the hub's clock, was seen. */
   completeAt(): number
-  /** Writes down where the source is. */
+  /** Saves the source's position. */
   keepPosition?(): Promise<void>
   readonly end?: () => void
 }
 
 /** How often the position in a replica stream is saved; a restart resumes from there. */
 const positionMs = 1000
-/** A change of a key that has just changed may wait so long before it is on the lane. */
+/** A repeated change of a key may wait this long before it is sent on the lane. */
 const coalesceMs = 5
 
 /**
@@ -45,7 +45,7 @@ export class HubWatchers {
   readonly #options: HubWatchersOptions
   readonly #running: Running[] = []
   readonly #positionRetry: Retry
-  /** Positions are not tried before this, by the clock. */
+  /** Positions are not saved before this time. */
   #positionsNotBefore = Number.NEGATIVE_INFINITY
   #timer: TimerHandle | undefined
 
@@ -74,7 +74,7 @@ export class HubWatchers {
     }
   }
 
-  /** The clusters whose guarding sources all live, and up to when they have seen everything; for heartbeats. */
+  /** The clusters whose guarding sources are all alive, and up to when they have seen everything; for heartbeats. */
   watched(): WatchedCluster[] {
     const completeAt = new Map<string, number>()
     for (const { setting, completeAt: at } of this.#running) {
@@ -160,7 +160,7 @@ export class HubWatchers {
       isHot: (key) => isHot(setting.redisClusterId, key),
       checkpoint: { load: () => store.position(name), save: (gtidSet) => store.savePosition(name, gtidSet) },
     })
-    // Of Redis' own writes a binlog knows nothing: it never guards.
+    // A binlog does not see writes made to Redis directly, so it never guards.
     return { setting, watcher, completeAt: () => Number.NEGATIVE_INFINITY, end: close }
   }
 
@@ -179,8 +179,8 @@ export class HubWatchers {
     } catch (error) {
       const pauseMs = this.#positionRetry.failed()
       this.#positionsNotBefore = pauseMs === undefined ? Number.POSITIVE_INFINITY : runtime.clock.now() + pauseMs
-      const cause = `sources' positions cannot be written down: ${(error as Error).message}`
-      const again = pauseMs === undefined ? 'no retries until the hub restarts' : 'tried again'
+      const cause = `sources' positions cannot be saved: ${(error as Error).message}`
+      const again = pauseMs === undefined ? 'no retries until the hub restarts' : 'retrying'
       const retry = `${again}; a restart meanwhile flushes the clients`
       alarms.raise({ id: 'positions', severity: this.#positionRetry.isOver ? 'critical' : 'warning', cause, retry })
     }

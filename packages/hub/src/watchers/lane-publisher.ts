@@ -9,7 +9,7 @@ export interface LanePublisherOptions {
   readonly publish: PublishInvalidation
   /** A key that changes again within this time is sent once more at its end, not each time. @default 5 */
   readonly coalesceMs?: number
-  /** Keys that may wait for that; beyond, everything is flushed instead. @default 10000 */
+  /** Keys that may wait for that; beyond that everything is flushed instead. @default 10000 */
   readonly maxWaiting?: number
   readonly timers?: Timers
 }
@@ -21,9 +21,9 @@ interface Waiting {
 }
 
 /**
- * Tells shields of changed keys: the first change of a key at once, further ones within `coalesceMs` together at the
- * end of it. The last state is always told; a counter that is written ten thousand times a second costs two hundred
- * messages, and no reader sees it older than `coalesceMs`.
+ * Notifies shields of changed keys: the first change of a key at once, further ones within `coalesceMs` together at its
+ * end. The last state is always sent; a counter written ten thousand times per second costs two hundred messages, and
+ * no reader sees it older than `coalesceMs`.
  */
 export class LanePublisher {
   readonly #options: Required<LanePublisherOptions>
@@ -35,7 +35,7 @@ export class LanePublisher {
     this.#options = { coalesceMs: 5, maxWaiting: 10_000, timers: systemTimers, ...options }
   }
 
-  /** How often too many keys waited and everything was flushed. */
+  /** How many times too many keys were waiting and everything was flushed. */
   get overflows(): number {
     return this.#overflows
   }
@@ -61,7 +61,7 @@ export class LanePublisher {
     this.#timer ??= this.#options.timers.setTimeout(() => this.#trailingEdge(), this.#options.coalesceMs)
   }
 
-  /** Everything of a database (−1: of all) may have changed. */
+  /** Any key of a database (−1: of all) may have changed. */
   flush(database: number): void {
     for (const [id, waiting] of this.#waiting)
       if (database === -1 || waiting.database === database) this.#waiting.delete(id)

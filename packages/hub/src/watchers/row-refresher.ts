@@ -4,10 +4,10 @@ import type { KeyRefresh, Row } from '@firebreak/watch'
 import { fetchWithin } from '../http/fetch-within.ts'
 import type { LanePublisher } from './lane-publisher.ts'
 
-/** Makes a key's value by the application's own code. */
+/** Computes a key's value with the application's own code. */
 export type RowLoader = (loader: string, key: string, row: Row) => Promise<string | null>
 
-/** What the refresher works with. */
+/** What the refresher needs. */
 export interface RowRefresherOptions {
   readonly redis: Redis
   readonly lane: LanePublisher
@@ -21,8 +21,8 @@ export interface RowRefresherOptions {
 }
 
 /**
- * Carries rows' changes to Redis, then to the clients: the key is set to its new value, never deleted under load, and
- * the new value travels on the lane, so that four thousand processes do not come to Redis for it.
+ * Carries row changes to Redis, then to the clients: the key is set to its new value, never deleted under load, and the
+ * new value travels on the lane, so that thousands of processes need not read it from Redis.
  */
 export class RowRefresher {
   readonly counts = { set: 0, loaded: 0, deleted: 0, buried: 0 }
@@ -32,7 +32,7 @@ export class RowRefresher {
     this.#options = { database: 0, tombstoneSeconds: 60, ...options }
   }
 
-  /** Resolves once Redis has acknowledged all of it; a failure leaves the caller to come again. */
+  /** Resolves once Redis has acknowledged everything; after a failure the caller must retry. */
   async apply(refreshes: readonly KeyRefresh[]): Promise<void> {
     // Within one transaction the last state of a key counts.
     const last = new Map(refreshes.map((refresh) => [refresh.key, refresh]))

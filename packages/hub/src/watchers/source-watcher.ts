@@ -10,7 +10,7 @@ export interface WatcherCounts {
   problems: number
 }
 
-/** A change source of one Redis, its place on the lane, and its alarm. */
+/** A change source of one Redis, connected to the lane, and its alarm. */
 export class SourceWatcher {
   readonly name: string
   readonly counts: WatcherCounts = { changes: 0, flushes: 0, problems: 0 }

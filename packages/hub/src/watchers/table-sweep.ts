@@ -1,12 +1,12 @@
 import type { Redis } from '@firebreak/redis'
 import type { RowMapping } from '@firebreak/watch'
 
-/** Names that a key's template may have made: the columns become `*`, the rest is taken as it is. */
+/** The pattern of names that a key's template may have made: columns become `*`, the rest is literal. */
 export function globOf(template: string): string {
   return template.replaceAll(/[*?[\]\\]/g, '\\$&').replaceAll(/\{[^{}]+\}/g, '*')
 }
 
-/** Calls back with every key of Redis that rows of these tables may have made, a page at a time. */
+/** Calls back with every key in Redis that rows of these tables may have made, a page at a time. */
 export async function forEachKeyOf(
   redis: Redis,
   mapping: RowMapping,

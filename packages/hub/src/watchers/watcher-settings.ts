@@ -6,9 +6,9 @@ import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'
 
 interface WatcherSettingBase {
-  /** The Redis whose changes are watched; as shields name it. */
+  /** The Redis whose changes are watched, by its name in shields. */
   readonly redisClusterId: string
-  /** Shown to users, and names the position in the store. @default its kind and its cluster */
+  /** Shown to users, and identifies the position in the store. @default its kind and its cluster */
   readonly name?: string
 }
 
@@ -23,8 +23,8 @@ export interface ReplicaWatcherSetting extends WatcherSettingBase {
   /** @default false */
   readonly allowSentinel?: boolean
   /**
-   * The watchers of this cluster that guard see every write of all its masters together: shields that are refused
-   * tracking rely on them. @default false
+   * Set if this cluster's guarding watchers together see every write of all its masters: shields that are refused
+   * tracking then rely on them. @default false
    */
   readonly guards?: boolean
 }
@@ -39,7 +39,7 @@ export interface AofWatcherSetting extends WatcherSettingBase {
   readonly directoryName?: string
   /** @default 1024 */
   readonly maxValueBytes?: number
-  /** As of a replica stream. @default false */
+  /** As for a replica stream. @default false */
   readonly guards?: boolean
 }
 
@@ -163,7 +163,7 @@ const readers = {
   },
 }
 
-/** `true`, or an object that names the certificates' files. */
+/** `true`, or an object that names the certificate files. */
 function readTls(address: FieldReader): boolean | RedisTlsOptions | undefined {
   if (typeof address.raw('tls') !== 'object') return address.flag('tls', undefined)
   const tls = new FieldReader(address.raw('tls'), address.at('tls'), failure, 'true, false, or an object')

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { InvalidOptionError } from '@firebreak/core'
 
-/** Where a node answers: its name among the workers, and where its peers ask it for its time. */
+/** A node's address: its name among the workers, and where peers query its time. */
 export interface NodeAddress {
   readonly ip: string
   readonly port: number
@@ -28,7 +28,7 @@ export function checkAddress(address: NodeAddress): NodeAddress {
   throw new InvalidOptionError('address', formatAddress(address), 'an ip (or host name) and a port from 1 to 65535')
 }
 
-/** This machine's first address that others can reach, or loopback where it has none. */
+/** This machine's first address that others can reach, or loopback if it has none. */
 export function ownIp(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
   const outside = addresses.filter(({ internal }) => !internal)

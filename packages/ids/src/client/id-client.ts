@@ -6,13 +6,13 @@ import { requireAbove0 } from '../time/require-above-0.ts'
 
 /** How ids are fetched from an id service. */
 export interface IdClientOptions {
-  /** The service's address, as `http://127.0.0.1:8080`; several are tried in turn. */
+  /** The service's address, such as `http://127.0.0.1:8080`; several are tried in turn. */
   readonly url: string | readonly string[]
   /** A segment's tag; without one the ids are snowflakes. */
   readonly tag?: string
-  /** How many ids one request fetches, up to the 10,000 that a service gives at once. @default 1000 */
+  /** How many ids one request fetches, up to the service's maximum of 10,000. @default 1000 */
   readonly batch?: number
-  /** The next batch is fetched when fewer than this share is left. @default 0.5 */
+  /** The next batch is fetched when less than this fraction is left. @default 0.5 */
   readonly refillAt?: number
   /** Fetched ids are dropped after this, so that the times in snowflakes are not too old. @default never */
   readonly maxAgeMs?: number
@@ -30,9 +30,9 @@ interface Waiter {
 }
 
 /**
- * A client of an id service that fetches ids ahead: most calls are answered from memory, and a brief outage of the
- * service goes unnoticed. Callers that find the memory empty share the running request. Ids that were fetched but not
- * used are gaps.
+ * A client of an id service that prefetches ids: most calls are answered from memory, and a brief outage of the service
+ * goes unnoticed. Callers that find the memory empty share the running request. Ids that were fetched but not used are
+ * gaps.
  */
 export class IdClient {
   readonly #urls: readonly string[]
@@ -60,7 +60,7 @@ export class IdClient {
     }
     if (!(share >= 0 && share <= 1)) throw new InvalidOptionError('refillAt', options.refillAt, 'from 0 to 1')
     if (this.#urls.length === 0 || !this.#urls.every(isHttp)) {
-      throw new InvalidOptionError('url', options.url, 'one address at least, as http://127.0.0.1:8070')
+      throw new InvalidOptionError('url', options.url, 'at least one address, such as http://127.0.0.1:8070')
     }
     if (options.maxAgeMs !== undefined && !(options.maxAgeMs > 0)) {
       throw new InvalidOptionError('maxAgeMs', options.maxAgeMs, 'a number of milliseconds above 0')
@@ -156,7 +156,7 @@ export class IdClient {
     const { isOk, status, body } = await fetchJson(url + this.#path, timers, this.#requestTimeoutMs, { headers })
     if (!isOk) throw new Error((body as { message?: string } | null)?.message ?? `status ${status}`)
     if (!Array.isArray(body) || body.length === 0) throw new Error('an answer without ids')
-    // A number has lost digits already, and two ids may have become one.
+    // A number has already lost digits, and two ids may have become one.
     const wrong = (body as unknown[]).find((id) => typeof id !== 'string' || !/^\d{1,19}$/.test(id))
     if (wrong !== undefined) throw new Error(`an answer with ${describeValue(wrong)} instead of an id as a string`)
     return body as string[]

@@ -13,15 +13,15 @@ export interface CachedWorker {
   readonly owner: string
   /** The clock when this was written. */
   readonly timestamp: number
-  /** No id of a later time was given. */
+  /** No id of a later time was issued. */
   readonly mark: number
   /** When the registry last confirmed the worker id. */
   readonly reportedAt: number
-  /** The registry no longer has this worker id for the node: nothing but the mark is of use. */
+  /** The registry no longer assigns this worker id to the node: only the mark is useful. */
   readonly isLost?: true
 }
 
-/** What a read found. */
+/** The result of a read. */
 export type CacheRead =
   | { readonly kind: 'valid'; readonly worker: CachedWorker }
   | { readonly kind: 'missing' | 'broken' | 'foreign'; readonly why: string }
@@ -41,9 +41,9 @@ const fields = ['workerId', 'port', 'timestamp', 'mark', 'reportedAt'] as const
 
 /**
  * Worker id and high-water mark in a local file: one line of JSON, padded to 512 bytes, a disk's smallest unit, and
- * overwritten in place, so that a write is there whole or not at all; a digest shows damage. The line names the file's
- * own inode and birth: a copy of the file has others and is not believed, wherever it was copied to. A lock beside it, which
- * the system drops with the process, keeps a second node from using the same file.
+ * overwritten in place, so that a write is complete or absent; a digest shows damage. The line contains the file's own
+ * inode and birth time: a copy has others and is not trusted, wherever it was copied to. A lock file, which the system
+ * releases with the process, keeps a second node from using the same file.
  */
 export class CacheFile implements WorkerCache {
   readonly path: string
@@ -55,13 +55,13 @@ export class CacheFile implements WorkerCache {
   private constructor(path: string, descriptor: number, unlock: () => void) {
     this.path = path
     this.#descriptor = descriptor
-    // A freed inode is soon used again, so the birth belongs to it.
+    // A freed inode is soon reused, hence the birth time.
     const { ino, birthtimeNs } = fstatSync(descriptor, { bigint: true })
     this.#identity = `${ino}.${birthtimeNs}`
     this.#unlock = unlock
   }
 
-  /** Opens (and makes) the file and locks it; `FB_IDS_CACHE_LOCKED` where another node has it. */
+  /** Opens (or creates) the file and locks it; `FB_IDS_CACHE_LOCKED` if another node has it. */
   static open(path: string): CacheFile {
     mkdirSync(dirname(path), { recursive: true })
     const unlock = holdFileLock(`${path}.lock`)

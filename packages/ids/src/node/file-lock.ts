@@ -3,9 +3,8 @@ import { IdsError, messageOf } from '../errors.ts'
 /**
  * Holds a lock on a file until the returned function is called or the process ends, however it ends.
  *
- * Node has no `flock`; SQLite, which Node brings from 22.13 on, takes the system's own file locks: an open exclusive
- * transaction on an empty database is one. A file with a process id in it would outlive a crash, and ids of processes
- * are reused.
+ * Node has no `flock`; SQLite, which Node includes since 22.13, uses the system's file locks: an open exclusive
+ * transaction on an empty database is one. A file with a process id would outlive a crash, and process ids are reused.
  */
 export function holdFileLock(path: string): () => void {
   const sqlite = process.getBuiltinModule?.('node:sqlite')

@@ -15,19 +15,19 @@ export interface Joined {
   readonly owner: string
   /** When the registry confirmed the worker id, by this node's clock. */
   readonly reportedAt: number
-  /** False where the registry was down and the file spoke for it. */
+  /** False if the registry was down and the file was used instead. */
   readonly isConfirmed: boolean
 }
 
 const closeCheckMs = 50
 
-/** What happens on the way to a worker id. */
+/** Callbacks while getting a worker id. */
 export interface JoinEvents {
   /** How long to wait for the claim of a process that died with this address. */
   readonly waitMs: number
-  /** No record can be gone on with: a node that runs must stop, and its file be given up, before a new worker id is asked for. */
+  /** No record can be continued: a running node must stop and give up its file before it requests a new worker id. */
   readonly onNew?: () => void
-  /** True once nobody wants the worker id any more. */
+  /** True once the worker id is no longer wanted. */
   readonly isClosed?: () => boolean
   /** Whether this process has a worker id and has not been told that it lost it: then it need not be held again. */
   readonly isOurs?: (workerId: number) => boolean
@@ -42,10 +42,10 @@ const unusable = {
 /**
  * Gets a worker id from the registry.
  *
- * Whose record may a node go on with? Two processes must never share a worker id, also when they were given one address
- * by mistake and one of them is cut off from the registry, running on its file. So an address alone proves nothing: a
- * record is taken over when this node's own file names the same owner, or when its owner had no file and thus stopped at
- * the mark. Otherwise the node takes a new worker id; the old record is recycled one day.
+ * Which record may a node continue with? Two processes must never share a worker id, also when they were given one
+ * address by mistake and one of them is cut off from the registry, running on its file. So an address alone proves
+ * nothing: a record is taken over if this node's own file names the same owner, or if its owner had no file and so
+ * stopped at the mark. Otherwise the node takes a new worker id; the old record is eventually recycled.
  */
 export async function joinRegistry(
   registry: WorkerRegistry,
@@ -67,8 +67,8 @@ export async function joinRegistry(
     own.find(({ record }) => record.owner === registry.owner) ??
     own.find(isCached) ??
     own.find(({ record }) => !record.runsAlone)
-  // The time for which it has to be held was cut short; or it was lost, and is back now with an older registry, while
-  // somebody else may still run with it.
+  // Its holding time was cut short; or it was lost and has returned with an older registry, while another node may
+  // still be using it.
   const mustBeHeld =
     mine !== undefined &&
     (mine.record.isHeld ||
@@ -86,7 +86,7 @@ export async function joinRegistry(
       await registry.adopt(mine, held)
     }
     const reportedAt = await settle(registry, workerId, options, isClosed)
-    // An emptied registry may have given back the very number whose ids this node’s file knows of.
+    // An emptied registry may have returned the very number whose ids this node’s file records.
     const afterMs = cached?.workerId === workerId ? cached.mark : 0
     return { workerId, afterMs, owner: registry.owner, reportedAt, isConfirmed: true }
   }
@@ -97,9 +97,9 @@ export async function joinRegistry(
 }
 
 /**
- * Holds a new worker id without using it, until every live node has reported: a registry that lost its data, or its last
- * writes, has just given away the number of a node that runs. That node sees it with its next report and stops.
- * Gives the time of the last report.
+ * Holds a new worker id without using it, until every live node has reported: a registry that lost its data, or its
+ * last writes, may have just reassigned the number of a running node. That node notices with its next report and stops.
+ * Returns the time of the last report.
  */
 async function settle(
   registry: WorkerRegistry,
@@ -127,9 +127,9 @@ async function settle(
 }
 
 /**
- * The records that this node may go on with. A clock that jumped far ahead and back leaves a record whose time may not
- * come for hours: it is written back with all that is known of it, so that nobody is given its number before that time
- * has come and gone, and the node takes another worker id, whose ids cannot be among those given.
+ * The records that this node may continue with. A clock that jumped far ahead and back leaves a record whose time may
+ * be hours away: it is written back with everything known about it, so that its number is not reassigned before that
+ * time has passed, and the node takes another worker id, whose ids cannot repeat those issued.
  */
 async function abandonFarAhead(
   own: readonly RegisteredWorker[],
@@ -141,7 +141,7 @@ async function abandonFarAhead(
   const kept: RegisteredWorker[] = []
   const isOfFile = ({ workerId, record }: RegisteredWorker) =>
     cached?.workerId === workerId && cached.owner === record.owner
-  // A file that no record belongs to still tells how far the clock was.
+  // A file without a matching record still shows how far the clock was.
   if (cached !== undefined && !own.some(isOfFile) && cached.timestamp - nowMs <= options.abandonAfterMs)
     refuseClockBehind(cached.timestamp, 'the cache file', options)
   for (const worker of own) {
@@ -163,15 +163,15 @@ async function abandonFarAhead(
 }
 
 /**
- * How far ids of an earlier process went at most. Its file is written more often than the registry, and binds; a file that
- * is older than the record was put back from somewhere.
+ * The latest time that an earlier process' ids can have. Its file is written more often than the registry and takes
+ * precedence; a file older than the record was restored from somewhere.
  */
 function markOf({ record }: RegisteredWorker, cached: CachedWorker | undefined): number {
   if (cached === undefined) return record.mark
   return cached.timestamp >= record.timestamp ? cached.mark : Math.max(cached.mark, record.mark)
 }
 
-/** Continues with the file's worker id while the registry is down, or says why not; never with a made-up one. */
+/** Continues with the file's worker id while the registry is down, or says why it cannot; never makes one up. */
 export function joinFromFile(cache: CacheRead, registryError: unknown, options: ResolvedNodeOptions): Joined {
   const why = `the registry is down (${messageOf(registryError)})`
   const refuse = (code: 'MISSING' | 'BROKEN' | 'FOREIGN' | 'STALE', what: string) =>
@@ -192,7 +192,7 @@ export function joinFromFile(cache: CacheRead, registryError: unknown, options: 
   if (nowMs - worker.reportedAt > options.recycleAfterMs / 2) {
     throw refuse('STALE', `${place} was last confirmed at ${new Date(worker.reportedAt).toISOString()}`)
   }
-  if (worker.isLost) throw refuse('STALE', `${place} is of worker ${worker.workerId}, which this node has lost`)
+  if (worker.isLost) throw refuse('STALE', `${place} is for worker ${worker.workerId}, which this node has lost`)
   refuseClockBehind(worker.timestamp, 'the cache file', options)
   const { workerId, owner, reportedAt } = worker
   return { workerId, afterMs: worker.mark, owner, reportedAt, isConfirmed: false }
@@ -211,7 +211,7 @@ export function joinStatic(workerId: number, cache: CacheRead, options: Resolved
   return { workerId, afterMs: cached?.mark ?? 0, owner: '', reportedAt: nowMs, isConfirmed: true }
 }
 
-/** What this node writes into the registry now; its time never goes back, also where the clock does. */
+/** What this node now writes to the registry; its time never goes back, even if the clock does. */
 export function newRecord(registry: WorkerRegistry, options: ResolvedNodeOptions, lastMs = 0): WorkerRecord {
   const timestamp = Math.max(Math.floor(options.clock.now()), lastMs)
   const { ip, port } = options.address
@@ -230,8 +230,8 @@ export function newRecord(registry: WorkerRegistry, options: ResolvedNodeOptions
 }
 
 /**
- * A new worker id is held until every node that may live has reported: each must report within the time for which the
- * others hold theirs. Nodes of one configuration agree by themselves.
+ * A new worker id is held until every node that may be alive has reported: each must report within the time for which
+ * the others hold theirs. Nodes with the same configuration agree by themselves.
  */
 function refuseOtherPeriods(fleet: readonly RegisteredWorker[], options: ResolvedNodeOptions): void {
   const { reportEveryMs, settleMs } = options
@@ -259,7 +259,7 @@ function refuseClockBehind(seenMs: number, where: string, options: ResolvedNodeO
   )
 }
 
-/** A new node has no past to check its clock against: its live peers are asked. */
+/** A new node has no history to check its clock against, so it asks its live peers. */
 async function refuseClockOffPeers(registry: WorkerRegistry, options: ResolvedNodeOptions): Promise<void> {
   const peers = await registry.peers()
   if (peers.length === 0) return

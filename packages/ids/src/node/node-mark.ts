@@ -20,7 +20,7 @@ export class NodeMark implements TimeMark {
     options: ResolvedNodeOptions,
     file: WorkerCache | undefined,
     joined: Joined,
-    /** Called before an id goes beyond the mark; throws where it may not. */
+    /** Called before an id exceeds the mark; throws if it may not. */
     beforeExtend: () => void = () => {},
   ) {
     this.#beforeExtend = beforeExtend
@@ -30,10 +30,10 @@ export class NodeMark implements TimeMark {
     this.adopt(joined)
   }
 
-  /** A mark for a worker id that was just joined. */
+  /** A mark for a newly acquired worker id. */
   adopt(joined: Joined): void {
     if (joined.workerId !== this.#joined.workerId) {
-      // What bound the old worker id does not bind this one.
+      // The old worker id's bound does not apply to this one.
       this.untilMs = 0
       this.#timestamp = 0
     }
@@ -52,7 +52,7 @@ export class NodeMark implements TimeMark {
     this.#write(nowMs, Math.max(nowMs + this.#options.markAheadMs, this.untilMs))
   }
 
-  /** Writes a later mark in time, where the file's is the one that counts. */
+  /** Writes a later mark in time, if the file's mark is the one that counts. */
   renew(joined: Joined): void {
     this.#joined = joined
     const nowMs = Math.floor(this.#options.clock.now())
@@ -60,8 +60,8 @@ export class NodeMark implements TimeMark {
   }
 
   /**
-   * The registry holds the mark of a report at this time. Without a file ids go up to it, but not for longer than another
-   * node would wait for our next report.
+   * The registry has the mark of a report at this time. Without a file, ids may go up to it, but not for longer than
+   * another node would wait for our next report.
    */
   confirm(reportedAt: number): void {
     if (this.#file !== undefined) return

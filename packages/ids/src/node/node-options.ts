@@ -5,7 +5,7 @@ import { defaultRecycleAfterMs, type WorkerRegistry } from '../workers/worker-re
 import { CacheFile, type WorkerCache } from './cache-file.ts'
 import { type AskTime, askTimeOverHttp } from './peer-clocks.ts'
 
-/** Something that a person should look at: the node refused to start, stopped giving ids, or lost its registry. */
+/** A problem for a human: the node refused to start, stopped issuing ids, or lost its registry. */
 export interface IdsAlarm {
   readonly code: string
   readonly message: string
@@ -13,14 +13,14 @@ export interface IdsAlarm {
 
 /** How a snowflake node gets its worker id and keeps its promises. */
 export interface SnowflakeNodeOptions {
-  /** Where the worker id comes from. @default none: `workerId` is needed then */
+  /** Where the worker id comes from. @default none: then `workerId` is required */
   readonly registry?: WorkerRegistry
   /** A fixed worker id, 0 to 1023, for those who want no registry. */
   readonly workerId?: number
-  /** This node's address, as the registry was given it. Needed with a registry. */
+  /** This node's address in the registry. Required with a registry. */
   readonly address?: NodeAddress
   /**
-   * Where worker id and mark are kept on the local disk. With it a node starts and runs while its registry is down.
+   * Where worker id and mark are kept on the local disk. With it, a node can start and run while its registry is down.
    * @default none: the node stops when its registry is unreachable for longer than `registryAheadMs`
    */
   readonly cacheFile?: string
@@ -40,22 +40,22 @@ export interface SnowflakeNodeOptions {
   readonly claimWaitMs?: number
   /**
    * How long a new worker id is held in the registry before its first id: every live node reports within that time, and
-   * one that finds its own worker id gone or taken stops. So nothing is repeated where the registry was emptied, put back
-   * from a backup, or lost its last writes in a failover. @default twice `reportEveryMs`
+   * one whose worker id is gone or taken stops. So no id is repeated if the registry was emptied, restored from a
+   * backup, or lost its last writes in a failover. @default twice `reportEveryMs`
    */
   readonly settleMs?: number
   /**
-   * A clock that is further behind the last id than this will not be waited for: the node gives its worker id up, with
-   * an alarm, and takes a new one from the registry. @default 300000 (5 minutes)
+   * If the clock is further behind the last id than this, the node does not wait: it gives up its worker id, with an
+   * alarm, and takes a new one from the registry. @default 300000 (5 minutes)
    */
   readonly abandonAfterMs?: number
-  /** As the registry's: a node cut off from it stops after half of this. @default 86400000 (a day) */
+  /** Same as the registry's: a node cut off from it stops after half of this. @default 86400000 (a day) */
   readonly recycleAfterMs?: number
   /** Called for everything that needs a human. @default process.emitWarning */
   readonly onAlarm?: (alarm: IdsAlarm) => void
-  /** Told what the node does, a sentence each. @default nothing */
+  /** Receives a sentence about each thing the node does. @default none */
   readonly onLog?: (message: string) => void
-  /** The clock that is in the ids. @default the runtime's wall clock */
+  /** The clock used in ids. @default the runtime's wall clock */
   readonly clock?: Clock
   /** @default the system's */
   readonly runtime?: Runtime
@@ -79,7 +79,7 @@ export interface ResolvedNodeOptions {
   readonly peerThresholdMs: number
   readonly claimWaitMs: number
   readonly settleMs: number
-  /** A process that stood still for longer asks its registry before it gives another id. */
+  /** A process that was paused for longer asks its registry before it issues another id. */
   readonly maxPauseMs: number
   readonly abandonAfterMs: number
   readonly recycleAfterMs: number
@@ -139,8 +139,9 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
 }
 
 /**
- * A lost worker id is another's `settleMs` after the last report at the soonest. One period passes between two reports, and
- * half of one is left for the report itself; the rest may pass unnoticed. No bound where nobody waits for reports.
+ * A lost worker id passes to another node no sooner than `settleMs` after the last report. One period passes between
+ * two reports, and half a period is left for the report itself; the rest may pass unnoticed. No bound if nobody waits
+ * for reports.
  */
 function maxPauseMs(settleMs: number, reportEveryMs: number, markAheadMs: number): number {
   if (settleMs <= reportEveryMs) return Number.POSITIVE_INFINITY

@@ -1,8 +1,8 @@
 import type { Clock, Runtime, TimerHandle } from '@firebreak/core'
 
 /**
- * Notices that the process stood still: SIGSTOP, a laptop that slept, a virtual machine that was moved, a loop that was
- * blocked. What came in before a pause says nothing about the time after it.
+ * Notices that the process was paused: SIGSTOP, a sleeping laptop, a migrated virtual machine, a blocked event loop.
+ * What arrived before a pause says nothing about the time after it.
  */
 export class PauseWatch {
   readonly #clock: Clock
@@ -17,7 +17,7 @@ export class PauseWatch {
     this.#timer = timers.setInterval(() => this.#look(), everyMs)
   }
 
-  /** The longest time between two looks since this was last asked, in milliseconds. */
+  /** The longest time between two checks since the last call, in milliseconds. */
   take(): number {
     this.#look()
     const longestMs = this.#longestMs

@@ -2,7 +2,7 @@ import type { Clock, Timers } from '@firebreak/core'
 import { formatAddress, type NodeAddress } from '../address/node-address.ts'
 import { fetchJson } from '../time/fetch-json.ts'
 
-/** Where every node tells its time. */
+/** The path where every node reports its time. */
 export const timePath = '/api/snowflake/time'
 
 /** How this node's clock compares with those of live nodes. */
@@ -13,7 +13,7 @@ export interface PeerClocks {
   readonly silent: readonly string[]
   /** This node's clock minus the average of the peers', in milliseconds; positive where this one is ahead. */
   readonly averageOffsetMs: number
-  /** The same against the median, which one mad clock cannot move. */
+  /** The same relative to the median, which one wrong clock cannot move. */
   readonly medianOffsetMs: number
 }
 
@@ -30,7 +30,7 @@ export function askTimeOverHttp(timers: Timers, timeoutMs: number): AskTime {
   }
 }
 
-/** This node's clocks and its way to the others'. */
+/** This node's clocks, and how it reaches the others'. */
 export interface PeerAsker {
   /** The clock that is in the ids. */
   readonly clock: Clock
@@ -67,8 +67,8 @@ export async function askPeerClocks(peers: readonly NodeAddress[], asker: PeerAs
 }
 
 /**
- * This clock minus the peer's. The peer read its clock somewhere within the round trip, by guess in its middle, so the
- * error is at most half of it: of a few answers the quickest counts.
+ * This clock minus the peer's. The peer read its clock at some point of the round trip, assumed to be the middle, so
+ * the error is at most half of it: of a few answers the fastest counts.
  */
 async function askOffset(peer: NodeAddress, { clock, steady, askTime }: PeerAsker): Promise<number> {
   let quickest = { tripMs: Number.POSITIVE_INFINITY, offsetMs: 0 }

@@ -11,7 +11,7 @@ import { NodeMark } from './node-mark.ts'
 import { type ResolvedNodeOptions, resolveNodeOptions, type SnowflakeNodeOptions } from './node-options.ts'
 import { PauseWatch } from './pause-watch.ts'
 
-/** What a node says about itself, for health checks and the console. */
+/** A node's status, for health checks and the console. */
 export interface SnowflakeStatus {
   readonly state: 'serving' | 'refusing'
   /** Why it refuses. */
@@ -20,7 +20,7 @@ export interface SnowflakeStatus {
   readonly epochMs: number
   /** The time of the last id; 0 before the first. */
   readonly lastMs: number
-  /** No id of a later time is given before a later mark is stored. */
+  /** No id of a later time is issued before a later mark is stored. */
   readonly markMs: number
   readonly cacheFile: string | undefined
   readonly registry:
@@ -28,7 +28,7 @@ export interface SnowflakeStatus {
     | undefined
 }
 
-/** Errors of a cycle after which no id may be given; after any other the registry counts as down. */
+/** Errors of a cycle after which no id may be issued; after any other the registry counts as down. */
 const stopping: ReadonlySet<string> = new Set([
   'FB_IDS_ADDRESS_TAKEN',
   'FB_IDS_CLOCK_REFUSED',
@@ -42,12 +42,12 @@ const stopping: ReadonlySet<string> = new Set([
 const waits: ReadonlySet<string> = new Set(['FB_IDS_CACHE_STALE', 'FB_IDS_PAUSED'] satisfies IdsErrorCode[])
 
 /**
- * A snowflake generator with a worker id of its own, safe against crashes, clocks and registries.
+ * A snowflake generator with its own worker id, safe against crashes and faulty clocks and registries.
  *
- * Ids go up to a mark that was stored before: in the cache file where there is one (renewed twice per `markAheadMs`, and
- * in the middle of `next` where that was too late), else in the registry. After a crash the next process on this file or
- * record starts beyond the mark, whatever its clock says, or refuses. One cycle every `reportEveryMs` keeps the claim on
- * the address and writes time and mark to the registry; what it meets decides the state:
+ * Ids go up to a mark that was stored before: in the cache file if there is one (renewed twice per `markAheadMs`, and
+ * during `next` if that was too late), otherwise in the registry. After a crash the next process on this file or record
+ * starts beyond the mark, whatever its clock says, or refuses. One cycle every `reportEveryMs` keeps the claim on the
+ * address and writes time and mark to the registry; the outcome decides the state:
  *
  * - registry down: a node with a file goes on (for half of `recycleAfterMs`), one without stops at its mark;
  * - address taken or worker id lost: no more ids, an alarm, and a new try to join with every cycle.
@@ -79,7 +79,7 @@ export class SnowflakeNode {
     this.#snowflake = this.#newSnowflake(joined)
   }
 
-  /** Joins and gives a node that serves; rejects, after an alarm, where that would not be safe. */
+  /** Joins and returns a node that serves; rejects, after an alarm, if that would not be safe. */
   static async start(given: SnowflakeNodeOptions): Promise<SnowflakeNode> {
     const options = resolveNodeOptions(given)
     const file = options.cacheFile === undefined ? undefined : options.openCache(options.cacheFile)
@@ -102,12 +102,12 @@ export class SnowflakeNode {
     return this.#joined.workerId
   }
 
-  /** True where a registry gave the worker id, so that no other node has it. */
+  /** True if a registry assigned the worker id, so that no other node has it. */
   get isRegistered(): boolean {
     return this.#options.registry !== undefined
   }
 
-  /** The next id as decimal text; throws an IdsError where none may be given now. */
+  /** The next id as decimal text; throws an IdsError if none may be issued now. */
   next(): string {
     if (this.#refusal !== undefined) throw this.#refusal
     return this.#snowflake.next()
@@ -129,7 +129,7 @@ export class SnowflakeNode {
     return decodeSnowflake(id, this.#options.epochMs)
   }
 
-  /** This node's clock, as its peers ask for it. */
+  /** This node's clock, as queried by its peers. */
   nowMs(): number {
     return this.#options.clock.now()
   }
@@ -154,7 +154,7 @@ export class SnowflakeNode {
     }
   }
 
-  /** Stops giving ids, writes how far they went, and gives the address up. */
+  /** Stops issuing ids, writes how far they went, and releases the address. */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -182,7 +182,7 @@ export class SnowflakeNode {
     const { afterMs } = this.#joined
     let leftMs = afterMs - clock.now()
     if (leftMs >= 0) onLog(`waiting ${Math.ceil(leftMs)} ms for the mark of the last run to pass`)
-    // The clock may be set meanwhile, in either direction: look often.
+    // The clock may be set meanwhile, in either direction: check often.
     while (leftMs >= 0) {
       const pauseMs = Math.min(100, leftMs + 1)
       await sleep(runtime.timers, pauseMs)
@@ -203,7 +203,7 @@ export class SnowflakeNode {
     every(markAheadMs / 2, () => this.#renewMark())
     if (registry !== undefined) every(reportEveryMs, () => this.#startCycle())
     this.#noticePause()
-    // Who waits for the start gets a node that serves.
+    // Callers that wait for the start get a node that serves.
     if (this.#refusal !== undefined) await this.#cycle
   }
 
@@ -220,14 +220,14 @@ export class SnowflakeNode {
   #startCycle(): void {
     this.#cycle ??= this.#report().finally(() => {
       this.#cycle = undefined
-      // Begun before the pause, its answers may be from before it too.
+      // It began before the pause, so its answers may be from before it too.
       if (this.#refusal?.code === 'FB_IDS_PAUSED' && !this.#isClosed) this.#startCycle()
     })
   }
 
   /**
-   * A process that stood still did not report, and may have lost its worker id to a node that waited for the report. It
-   * asks before it gives another id; where the registry is down it then runs on its file as before.
+   * A paused process did not report, and may have lost its worker id to a node that waited for the report. It asks
+   * before it issues another id; if the registry is down, it continues with its file as before.
    */
   #noticePause(): void {
     const { maxPauseMs, onLog } = this.#options
@@ -263,7 +263,7 @@ export class SnowflakeNode {
       this.#isRegistryUp = true
     } catch (error) {
       this.#noticePause()
-      // What failed before a pause, or over it, says nothing of the registry now: it is asked again.
+      // A failure before or during a pause says nothing about the registry now: ask again.
       const isOld = pauses !== this.#pauses && (error as IdsError).code === 'FB_IDS_REGISTRY_DOWN'
       if (!isOld) this.#failed(error as IdsError)
     }
@@ -287,9 +287,9 @@ export class SnowflakeNode {
     })
     this.#usedUntil.set(before.workerId, Math.max(this.#snowflake.lastMs, this.#usedUntil.get(before.workerId) ?? 0))
     this.#joined = joined
-    // The same worker id, running all the while: the generator knows its last id better than any mark.
+    // The same worker id, in use all the while: the generator knows its last id better than any mark.
     if (joined.workerId !== before.workerId || this.#refusal !== undefined) {
-      // Also a number that this process had long ago: an emptied registry may give it again.
+      // Including a number that this process had long ago: an emptied registry may assign it again.
       const afterMs = Math.max(joined.afterMs, this.#usedUntil.get(joined.workerId) ?? 0)
       this.#snowflake = this.#newSnowflake({ ...joined, afterMs })
       this.#options.onLog(`worker ${joined.workerId} instead of ${before.workerId}`)
@@ -323,7 +323,7 @@ export class SnowflakeNode {
   #failed(error: IdsError): void {
     const { recycleAfterMs, clock, registry } = this.#options
     const isPaused = this.#refusal?.code === 'FB_IDS_PAUSED' && !stopping.has(error.code)
-    // A connection that ended during the pause fails once whatever the registry is: it is asked again, over another.
+    // A connection that ended during the pause fails once whatever the state of the registry: ask again over a new one.
     if (isPaused && this.#failuresSincePause++ === 0) return
     const wasUp = this.#isRegistryUp
     this.#isRegistryUp = false
@@ -374,7 +374,7 @@ function readCache(file: WorkerCache | undefined, { address, cacheFile }: Resolv
   return { kind: 'foreign', why: `${cacheFile} is of ${formatAddress({ ip, port })}` }
 }
 
-/** Writes into the file that its worker id is lost: a start while the registry is down must not go on with it. */
+/** Records in the file that its worker id is lost: a start while the registry is down must not continue with it. */
 function forget(file: WorkerCache | undefined, options: ResolvedNodeOptions): void {
   const cache = readCache(file, options)
   if (cache.kind === 'valid' && !cache.worker.isLost) file!.write({ ...cache.worker, isLost: true })
@@ -392,7 +392,7 @@ async function join(options: ResolvedNodeOptions, file: WorkerCache | undefined,
       })
     } catch (error) {
       if ((error as IdsError).code !== 'FB_IDS_REGISTRY_DOWN') throw error
-      // It was this process that stood still: whether the registry is up is not known.
+      // This process was paused: whether the registry is up is unknown.
       if (watch.take() > maxPauseMs) continue
       return joinFromFile(readCache(file, options), error, options)
     }

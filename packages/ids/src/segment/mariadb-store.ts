@@ -2,7 +2,7 @@ import { type Runtime, systemRuntime } from '@firebreak/core'
 import { inTime } from '../time/in-time.ts'
 import { inTransaction, readSchema, type SegmentStore, SqlSegmentStore } from './segment-store.ts'
 
-/** What is used of a `mysql2/promise` pool. */
+/** The part of a `mysql2/promise` pool that is used. */
 export interface MariadbPool {
   getConnection(): Promise<MariadbConnection>
   end(): Promise<void>

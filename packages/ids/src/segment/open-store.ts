@@ -9,7 +9,7 @@ const connectTimeoutMs = 5000
 const transactionTimeoutMs = 15_000
 
 /**
- * Opens the store that an address names: `mysql://…` or `mariadb://…` (needs `mysql2`), `postgres://…` (needs `pg`), or
+ * Opens the store at an address: `mysql://…` or `mariadb://…` (needs `mysql2`), `postgres://…` (needs `pg`), or
  * `sqlite:FILE`.
  */
 export async function openSegmentStore(address: string, runtime: Runtime = systemRuntime): Promise<SegmentStore> {

@@ -1,11 +1,11 @@
-/** What is used of a `pg` pool. */
+/** The part of a `pg` pool that is used. */
 export interface PostgresPool {
   connect(): Promise<PostgresConnection>
   end(): Promise<void>
   on?(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** What is used of one of its clients. */
+/** The part of its clients that is used. */
 export interface PostgresConnection {
   query(sql: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>
   release(destroy?: boolean): void
@@ -15,9 +15,9 @@ export interface PostgresConnection {
 const ignore = () => {}
 
 /**
- * Connections of a pool that may be lost at any moment. `pg` emits what ended a connection: for an idle one on the pool,
- * for one that is taken on the client, beside the failure of its query. Without a listener either ends the process, which
- * a database that restarts must not do.
+ * Connections of a pool that may be lost at any moment. `pg` emits the error that ended a connection: for an idle one
+ * on the pool, for one in use on the client, in addition to its query's failure. Without a listener either ends the
+ * process, which a restarting database must not cause.
  */
 export function postgresConnections(pool: PostgresPool): () => Promise<PostgresConnection> {
   pool.on?.('error', ignore)

@@ -27,7 +27,7 @@ export interface BufferStatus {
   readonly next: string
   readonly end: string
   readonly left: number
-  /** Ids of the segment that is ready behind it. */
+  /** Ids of the next segment, which is ready. */
   readonly ready: number
   /** How many ids the last load brought, and the table's own step. */
   readonly step: number
@@ -49,14 +49,14 @@ interface Waiter {
  * Two segments of one tag: ids come from the current one, and when a tenth of it is used the next is fetched, so that
  * callers never see the database as long as it answers within the other nine tenths.
  *
- * Callers who find both segments empty queue on the running load, first come first served; a load that brings fewer ids
- * than there are callers is followed by the next at once. Nobody waits on a database that does not answer: when a load
- * runs longer than `waitTimeoutMs` all waiting callers get `FB_IDS_SEGMENTS_EMPTY`, when it fails `FB_IDS_DATABASE_DOWN`,
- * and so does every new one at once, until a load succeeds. Failed loads are repeated by a timer, with or without callers.
+ * Callers who find both segments empty queue for the running load, first come, first served; a load that brings fewer
+ * ids than there are callers is immediately followed by the next. Nobody waits on a database that does not answer: when
+ * a load runs longer than `waitTimeoutMs` all waiting callers get `FB_IDS_SEGMENTS_EMPTY`, when it fails
+ * `FB_IDS_DATABASE_DOWN`, and so does every new one at once, until a load succeeds. Failed loads are repeated by a
+ * timer, with or without callers.
  *
- * A table that was emptied, or put back from a backup, would give ids a second time. This process knows how far its own
- * went: a segment below that is not used, the table is raised to it, and an alarm tells that other processes' ids may
- * still repeat.
+ * A table that was emptied or restored from a backup would issue ids twice. This process knows how far its own went: it
+ * does not use a segment below that, raises the table, and raises an alarm that other processes' ids may still repeat.
  */
 export class SegmentBuffer {
   readonly tag: string
@@ -91,7 +91,7 @@ export class SegmentBuffer {
     this.#highest = highest
   }
 
-  /** Ids of this tag from here on were never given by this process. */
+  /** Ids of this tag from here on were never issued by this process. */
   get highest(): bigint {
     return this.#highest
   }
@@ -107,7 +107,7 @@ export class SegmentBuffer {
     return this.#digits.next()
   }
 
-  /** The next id, when a load has brought it. */
+  /** The next id, once a load has brought it. */
   wait(): Promise<string> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     if (this.#failure !== undefined && (!this.#isLoading || this.#isOverdue)) return Promise.reject(this.#failure)
@@ -121,7 +121,7 @@ export class SegmentBuffer {
     })
   }
 
-  /** The table's step, as it was read again. */
+  /** The table's step, as last read. */
   set tableStep(step: number) {
     this.#tableStep = step
   }
@@ -144,7 +144,7 @@ export class SegmentBuffer {
     }
   }
 
-  /** No more ids; those who wait get the error. */
+  /** No more ids; waiting callers get the error. */
   close(error: IdsError): void {
     this.#closed = error
     this.#retry?.cancel()
@@ -203,7 +203,7 @@ export class SegmentBuffer {
     )
   }
 
-  /** A segment beyond all that this process has had of the tag. */
+  /** A segment beyond everything that this process has had for the tag. */
   async #allocate(size: number | undefined): Promise<AllocatedSegment> {
     const segment = await this.#store.allocate(this.tag, size)
     if (!isStep(segment.size) || segment.maxId < BigInt(segment.size)) {

@@ -14,11 +14,11 @@ import { requireAbove0 } from '../time/require-above-0.ts'
 import { type BufferOptions, type BufferStatus, SegmentBuffer } from './segment-buffer.ts'
 import { type SegmentStore, type TagRow, tagUnknown } from './segment-store.ts'
 
-/** How segment ids are made. */
+/** Options of segment ids. */
 export interface SegmentIdsOptions {
   /** The databases with a table `leaf_alloc`; each tag is in one of them. */
   readonly stores: readonly SegmentStore[]
-  /** How often the tags are read again. @default 60000 */
+  /** How often the tags are reloaded. @default 60000 */
   readonly refreshEveryMs?: number
   /** How long callers wait for a load before they get an error. @default 1000 */
   readonly waitTimeoutMs?: number
@@ -37,7 +37,7 @@ export interface StoreStatus {
   readonly name: string
   readonly isUp: boolean
   readonly error: string | undefined
-  /** Its rows as they were read last. */
+  /** Its rows as last read. */
   readonly rows: readonly (Omit<TagRow, 'maxId'> & { readonly maxId: string })[]
 }
 
@@ -50,20 +50,20 @@ interface StoreState {
 }
 
 const unknownTagRefreshMs = 1000
-/** Tags that are gone from the tables, and whose last id is remembered. */
+/** Tags that are gone from the tables but whose last id is remembered. */
 const maxGoneTags = 100_000
 
 /**
  * Ids by tag from segments of a database: increasing per process, unique over all that share the table.
  *
- * The tags of all databases are read at the start, every `refreshEveryMs`, and when a caller names one that is not
- * known (at most once a second). A tag that two databases have is served from the first of them and raises an alarm:
- * another server may read them in another order.
+ * The tags of all databases are read at the start, every `refreshEveryMs`, and when a caller names an unknown one (at
+ * most once a second). A tag that two databases have is served from the first of them and raises an alarm: another
+ * server may read them in another order.
  */
 export class SegmentIds {
   readonly #stores: readonly StoreState[]
   readonly #buffers = new Map<string, SegmentBuffer>()
-  /** How far this process went with tags whose rows are gone: a table that is put back begins anew, or with less. */
+  /** How far this process went with tags whose rows are gone: a restored table starts over, or with a lower number. */
   readonly #gone = new Map<string, bigint>()
   readonly #bufferOptions: BufferOptions
   readonly #onAlarm: (alarm: IdsAlarm) => void
@@ -96,14 +96,14 @@ export class SegmentIds {
     this.#refresher = timers.setInterval(() => void this.refresh(), refreshEveryMs)
   }
 
-  /** Reads the tags of every database that answers; the others are tried again when they are needed. */
+  /** Reads the tags of every database that answers; the others are retried when needed. */
   static async start(options: SegmentIdsOptions): Promise<SegmentIds> {
     const ids = new SegmentIds(options)
     await ids.refresh()
     return ids
   }
 
-  /** An id that is in memory, or undefined where one must be waited for with `next`. */
+  /** An id from memory; undefined if one must be awaited with `next`. */
   take(tag: string): string | undefined {
     return this.#buffers.get(tag)?.take()
   }
@@ -151,7 +151,7 @@ export class SegmentIds {
     try {
       await target.store.add(tag, step, maxId, description)
     } finally {
-      // Also where another process was faster: its row is then known here at once.
+      // Even if another process was faster: its row is then known here at once.
       await this.refresh()
     }
   }
@@ -161,7 +161,7 @@ export class SegmentIds {
     return [...this.#buffers.values()].map((buffer) => buffer.status()).sort((a, b) => (a.tag < b.tag ? -1 : 1))
   }
 
-  /** The databases and their rows as they were read last. */
+  /** The databases and their rows as last read. */
   databases(): StoreStatus[] {
     return this.#stores.map(({ store, rows, error }) => ({
       name: store.name,
@@ -171,7 +171,7 @@ export class SegmentIds {
     }))
   }
 
-  /** Reads the tags again; calls at the same time share one reading. */
+  /** Reloads the tags; concurrent calls share one read. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#readAll().finally(() => {
       this.#refreshing = undefined
@@ -212,7 +212,7 @@ export class SegmentIds {
         seen.add(row.tag)
       }
     }
-    // A row that is gone from a database that answered is gone; one that does not answer proves nothing.
+    // A row missing from a database that answered is gone; a database that does not answer proves nothing.
     for (const [tag, buffer] of this.#buffers) {
       if (seen.has(tag)) continue
       this.#buffers.delete(tag)
@@ -240,7 +240,7 @@ export class SegmentIds {
     else if (
       this.#stores.some((state) => state.store === buffer.store && state.rows.some(({ tag }) => tag === row.tag))
     ) {
-      // Served from a later database since the earlier one was down: it stays there.
+      // Served from a later database because the earlier one was down: it stays there.
       this.#tellDouble(row.tag, store)
     } else {
       this.#end(buffer)
@@ -258,7 +258,7 @@ export class SegmentIds {
 
   async #read(state: StoreState): Promise<void> {
     try {
-      // A user without the right to make tables, or a process that makes it at the same time, may find it all the same.
+      // If we may not create tables, or another process creates it at the same time, it may exist anyway.
       const prepared = state.isKnown ? undefined : await state.store.prepare().catch((error: unknown) => ({ error }))
       state.rows = await state.store.rows().catch((error: unknown) => {
         throw prepared?.error ?? error

@@ -12,7 +12,7 @@ export interface TagRow {
   readonly updatedAt: string
 }
 
-/** The ids `maxId - size` to `maxId - 1`, which are now nobody else's. */
+/** The ids `maxId - size` to `maxId - 1`, now reserved for us. */
 export interface AllocatedSegment {
   readonly maxId: bigint
   readonly size: number
@@ -24,14 +24,14 @@ export interface AllocatedSegment {
 export interface SegmentStore {
   /** For messages: kind and place, without a password. */
   readonly name: string
-  /** Makes the table unless it is there. */
+  /** Creates the table if it does not exist. */
   prepare(): Promise<void>
   rows(): Promise<TagRow[]>
-  /** Moves the tag's `max_id` by `size` (by the table's step where it is undefined) and reads it, in one transaction. */
+  /** Advances the tag's `max_id` by `size` (if undefined, by the table's step) and reads it, in one transaction. */
   allocate(tag: string, size: number | undefined): Promise<AllocatedSegment>
   /** Makes sure that `max_id` is at least this; without it, a `max_id` that went back is an error until it has passed. */
   raise?(tag: string, maxId: bigint): Promise<void>
-  /** Adds a row; `FB_IDS_TAG_EXISTS` where the tag is there. */
+  /** Adds a row; `FB_IDS_TAG_EXISTS` if the tag exists. */
   add(tag: string, step: number, maxId: bigint, description: string): Promise<void>
   close(): Promise<void>
 }
@@ -42,7 +42,7 @@ export interface SqlStatement {
   readonly values: readonly (string | number)[]
 }
 
-/** What a statement gave. Numbers come back as text: a BIGINT does not fit into a JavaScript number. */
+/** The result of a statement. Numbers are returned as text: a BIGINT does not fit into a JavaScript number. */
 export interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[]
   readonly changed: number
@@ -61,7 +61,7 @@ export interface SegmentDatabase {
   close(): Promise<void>
 }
 
-/** The greatest step: what a column INT holds. */
+/** The largest step: the maximum of an INT column. */
 const maxStep = 2 ** 31 - 1
 
 /** Whether this is a valid segment size. */
@@ -76,10 +76,10 @@ function rowInvalid(tag: string, store: string, row: SqlResult['rows'][number]):
   return new IdsError('FB_IDS_TAG_INVALID', sentence, { tag, store })
 }
 
-/** The greatest BIGINT. */
+/** The largest BIGINT. */
 const lastId = '9223372036854775807'
 
-/** The schema that lies beside this module. */
+/** The schema next to this module. */
 export function readSchema(name: 'mariadb' | 'postgres' | 'sqlite'): string {
   return readFileSync(new URL(`./${name}.sql`, import.meta.url), 'utf8')
 }
@@ -125,11 +125,11 @@ export class SqlSegmentStore implements SegmentStore {
 
   async allocate(tag: string, size: number | undefined): Promise<AllocatedSegment> {
     const step = size === undefined ? 'step' : '?'
-    // With a step below 0 the sum would be beyond a BIGINT, which is an error of its own.
+    // With a step below 0 the sum would exceed a BIGINT, which is a different error.
     const room = size === undefined ? 'CASE WHEN step > 0 THEN step ELSE 0 END' : '?'
     const [updated, read] = await this.#database.transaction([
       {
-        // Beyond the last BIGINT databases fail, wrap around or go on in floats, each in its own way.
+        // Beyond the last BIGINT, databases fail, wrap around or continue in floats, each in its own way.
         sql: `UPDATE leaf_alloc SET max_id = max_id + ${step}, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ? AND max_id BETWEEN 0 AND ${lastId} - ${room} AND step BETWEEN 1 AND ${maxStep}`,
         values: size === undefined ? [tag] : [size, tag, size],
       },

@@ -6,7 +6,7 @@ const primaryKeyViolation = 1555
 
 /** Segments in an SQLite file (`:memory:` for tests): the default, it needs no server; processes may share the file. */
 export function sqliteSegmentStore(path: string): SegmentStore {
-  // Asked for here and not imported: library packages run on Node 20 too, where this module does not exist.
+  // Required here, not imported: library packages also run on Node 20, where this module does not exist.
   const sqlite = process.getBuiltinModule?.('node:sqlite')
   if (sqlite === undefined) {
     const sentence = 'segments in SQLite need node:sqlite: use Node 22.13 or newer, or MariaDB or PostgreSQL'
@@ -15,8 +15,8 @@ export function sqliteSegmentStore(path: string): SegmentStore {
   if (path !== ':memory:') newPrivateFile(path)
   const database = new sqlite.DatabaseSync(path, { timeout: 5000 })
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-  // From BEGIN to COMMIT without a pause: the wait for another connection's lock blocks this thread, and would block for
-  // ever if that connection were in this process and in the middle of something.
+  // No pause between BEGIN and COMMIT: waiting for another connection's lock blocks this thread, and would block
+  // forever if that connection were in this process and in the middle of something.
   const run = (statements: readonly SqlStatement[]): SqlResult[] => {
     database.exec('BEGIN IMMEDIATE')
     try {

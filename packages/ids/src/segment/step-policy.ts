@@ -6,9 +6,9 @@ const longMs = 30 * 60_000
 
 /**
  * How many ids to fetch next. A segment should last a quarter to half of an hour: long enough that the database is
- * rarely asked and can be away for that long, short enough that a restart does not leave large gaps. So the step doubles
- * when a segment lasted less than 15 minutes and halves when it lasted more than 30, between the table's step and a
- * million (or the table's step, where that is more).
+ * rarely queried and can be down for that long, short enough that a restart does not leave large gaps. So the step
+ * doubles when a segment lasted less than 15 minutes and halves when it lasted more than 30, between the table's step
+ * and a million (or the table's step, where that is more).
  */
 export function nextStep(step: number, tableStep: number, lastedMs: number): number {
   if (lastedMs < shortMs) return Math.max(tableStep, Math.min(step * 2, maxStep))

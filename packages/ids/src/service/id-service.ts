@@ -3,14 +3,14 @@ import { IdsError } from '../errors.ts'
 import type { SnowflakeNode } from '../node/snowflake-node.ts'
 import type { SegmentIds } from '../segment/segment-ids.ts'
 
-/** The most ids that one request gets, unless a service says otherwise. */
+/** The default maximum of ids per request. */
 export const maxIdsPerRequest = 10_000
 
 /** What a service gives out: snowflake ids, segment ids, or both. */
 export interface IdServiceOptions {
   readonly snowflake?: SnowflakeNode
   readonly segments?: SegmentIds
-  /** The most ids of one request. @default 10000 */
+  /** Maximum number of ids per request. @default 10000 */
   readonly maxCount?: number
 }
 
@@ -19,11 +19,11 @@ export type Given<T> = T | Promise<T>
 
 /** Ids by kind and key, the same for HTTP and RESP. Answers from memory come without a promise. */
 export class IdService {
-  /** Set later by a service that must tell its time to its peers before it has joined them. */
+  /** Set later by a service that must report its time to its peers before it has joined them. */
   snowflake: SnowflakeNode | undefined
   readonly segments: SegmentIds | undefined
   readonly maxCount: number
-  /** How many ids were given since the start. */
+  /** Number of ids issued since the start. */
   given = 0
 
   constructor(options: IdServiceOptions) {
@@ -57,14 +57,14 @@ export class IdService {
     return this.#node().nextMany(count)
   }
 
-  /** A segment id that is in memory; undefined where `segment` must be asked, or has an error to tell. */
+  /** A segment id from memory; undefined if `segment` must be called, or would throw. */
   takeSegment(tag: string): string | undefined {
     const id = this.segments?.take(tag)
     if (id !== undefined) this.given++
     return id
   }
 
-  /** A snowflake id; undefined where `nextSnowflake` has an error to tell. */
+  /** A snowflake id; undefined if `nextSnowflake` would throw. */
   takeSnowflake(): string | undefined {
     try {
       return this.nextSnowflake()

@@ -5,7 +5,7 @@ import { ErrorReply, encodeReply, MapReply, type RespValue, type RespVersion } f
 import { IdsError, messageOf } from '../errors.ts'
 import type { Given, IdService } from './id-service.ts'
 
-/** What a connection has said about itself. */
+/** A connection's state. */
 export interface RespConnectionState {
   version: RespVersion
   isAllowed: boolean
@@ -14,23 +14,26 @@ export interface RespConnectionState {
   readonly address: string
 }
 
-/** What limits wrong passwords, and who is told of them. */
+/** Limits wrong passwords, and reports them. */
 export interface RespPasswords {
   readonly clock: Clock
   readonly warn: (message: string) => void
 }
 
 const ok = '+OK\r\n'
-/** Wrong tokens from an address: more than for a password, as a token is long, and all clients there have the same one. */
+/**
+ * Wrong tokens allowed from an address: more than for a password, because a token is long and all clients there share
+ * it.
+ */
 const guesses = 60
 
 /**
- * The id commands of Redis' language. A tag is a counter to `INCR` and a list that never ends to `LPOP`:
+ * Issues ids through Redis commands. To `INCR` a tag is a counter, to `LPOP` an endless list:
  *
- * - `INCR key` gives the next id as an integer. Clients that read integers as floats round ids above 2^53: there
- * - `LPOP key [count]` gives the same as text, one or many.
+ * - `INCR key` returns the next id as an integer. Clients that read integers as floats round ids above 2^53; for them
+ * - `LPOP key [count]` returns the same as text, one or many.
  *
- * The key `snowflake`, alone or with `:anything` behind it, is the snowflake; every other key is a segment's tag.
+ * The key `snowflake`, alone or followed by `:anything`, stands for snowflakes; every other key is a segment tag.
  */
 export class RespCommands {
   readonly #service: IdService
@@ -49,7 +52,7 @@ export class RespCommands {
     return { version: 2, isAllowed: this.#token === undefined, isQuitting: false, address }
   }
 
-  /** The reply to one request, as it goes over the wire. */
+  /** The reply to one request, in wire format. */
   answer(name: string, args: readonly string[], state: RespConnectionState): Given<string> {
     try {
       if (!state.isAllowed && !['AUTH', 'HELLO', 'QUIT'].includes(name)) {
@@ -88,7 +91,7 @@ export class RespCommands {
     return isSnowflakeKey(key) ? this.#service.nextSnowflake() : this.#service.segment(key)
   }
 
-  /** What client libraries say before and beside their work. */
+  /** Commands that client libraries send besides their work. */
   #other(name: string, args: readonly string[], state: RespConnectionState): string {
     switch (name) {
       case 'PING':
@@ -143,15 +146,15 @@ export class RespCommands {
   #authenticate(password: string | undefined, state: RespConnectionState): string | undefined {
     const { address } = state
     const waitMs = this.#guard.waitMs(address, '')
-    // Of whom already is in nothing changes: it may be an application beside one that guesses.
+    // Clients already logged in are unaffected: the guesser may be another application at the same address.
     if (waitMs > 0) {
       return `-ERR too many wrong passwords from your address: try again in ${Math.ceil(waitMs / 1000)} s\r\n`
     }
     state.isAllowed = this.#token === undefined || isSame(password ?? '', this.#token)
     if (state.isAllowed) return undefined
     const isLast = this.#guard.failed(address, '')
-    const told = isLast ? '; further ones are refused for some seconds' : ''
-    this.#warn(`a client at ${address} showed the ids service a wrong password${told}`)
+    const told = isLast ? '; further attempts are refused for some seconds' : ''
+    this.#warn(`a client at ${address} sent the id service a wrong password${told}`)
     return wrongPassword
   }
 
@@ -167,7 +170,7 @@ export class RespCommands {
 
 const wrongPassword = '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
 
-/** Takes as long for a good guess as for a bad one. */
+/** Takes equally long for a good guess and a bad one. */
 function isSame(given: string, wanted: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(wanted))

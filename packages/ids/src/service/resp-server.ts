@@ -4,7 +4,7 @@ import { RequestError, RequestParser, refuseHttp } from '@firebreak/core/resp'
 import type { IdService } from './id-service.ts'
 import { RespCommands, type RespConnectionState } from './resp-commands.ts'
 
-/** How ids are served to Redis clients. */
+/** Options for serving ids to Redis clients. */
 export interface RespIdServerOptions {
   readonly service: IdService
   /** @default a free port */
@@ -17,9 +17,9 @@ export interface RespIdServerOptions {
   readonly maxConnections?: number
   /** A client that sends nothing for this long is closed. @default 300000 */
   readonly idleTimeoutMs?: number
-  /** One that has not shown its password after this long is closed. @default 10000 */
+  /** A client that has not authenticated after this long is closed. @default 10000 */
   readonly authTimeoutMs?: number
-  /** Told of wrong passwords. @default a warning of the process */
+  /** Called for wrong passwords. @default a process warning */
   readonly warn?: (message: string) => void
   /** @default the system's */
   readonly runtime?: Runtime
@@ -29,16 +29,16 @@ export const respPortDefaults = { maxConnections: 10_000, idleTimeoutMs: 300_000
 
 /** Ids are asked for with a few words. */
 const maxRequestBytes = 64 * 1024
-/** As Redis has it for clients that have not shown their password. */
+/** As in Redis for unauthenticated clients. */
 const maxStrangerBytes = 16 * 1024
-/** More than a client library says before it shows a password; who goes on asking without one only costs. */
+/** More requests than any client library sends before its password; a client that goes on without one only costs. */
 const strangerRequests = 100
-/** Replies beyond this are sent, and waited for, before the next request is looked at. */
+/** Replies beyond this are flushed before the next request is handled. */
 const maxUnsentBytes = 256 * 1024
 const nothing = Buffer.alloc(0)
 const asterisk = 0x2a
 
-/** A server that any Redis client in any language can get ids from. */
+/** A server that issues ids to any Redis client in any language. */
 export class RespIdServer {
   readonly #server: Server
   readonly #commands: RespCommands
@@ -76,7 +76,7 @@ export class RespIdServer {
   }
 }
 
-/** One client: requests are answered in their order, and all that came in one piece go back in one piece. */
+/** One client: requests are answered in order, and the replies to one chunk are sent in one piece. */
 class Connection {
   readonly #socket: Socket
   readonly #commands: RespCommands
@@ -107,7 +107,7 @@ class Connection {
       this.#socket.setTimeout(idleTimeoutMs)
       return
     }
-    // From its beginning, whatever drips in meanwhile.
+    // Measured from the connection's start, whatever arrives meanwhile.
     const timer = this.#timers.setTimeout(
       () => {
         if (this.#state.isAllowed) this.#socket.setTimeout(idleTimeoutMs)
@@ -146,14 +146,14 @@ class Connection {
         }
         if (typeof reply === 'string') replies += reply
         else {
-          // The database is asked: what is known goes out before the wait, and nothing comes in.
+          // Waiting for the database: known replies are sent first, and reading is paused.
           if (replies !== '') this.#socket.write(replies)
           replies = await this.#whilePaused(reply)
         }
         if (replies.length > maxUnsentBytes) {
           await this.#send(replies)
           replies = ''
-          // The other connections have their turn.
+          // Gives the other connections a turn.
           await new Promise<void>((resolve) => void this.#timers.setImmediate(resolve))
         }
       }
@@ -163,21 +163,21 @@ class Connection {
       this.#state.isQuitting = true
     }
     this.#unread = at === this.#unread.length ? nothing : this.#unread.subarray(at)
-    // What is left is the beginning of one request.
+    // The rest is the beginning of a request.
     if (this.#unread.length > (this.#state.isAllowed ? maxRequestBytes : maxStrangerBytes)) {
       replies += '-ERR Protocol error: too big request\r\n'
       this.#state.isQuitting = true
       this.#unread = nothing
     }
     if (this.#state.isQuitting) {
-      // Nothing of what still comes is kept, nor waited for.
+      // Discards whatever still arrives.
       this.#socket.pause()
       this.#socket.end(replies, () => this.#socket.destroy())
     } else if (replies !== '') await this.#send(replies)
     this.#isAnswering = false
   }
 
-  /** Writes; a client that does not read its replies is waited for, and not read from either. */
+  /** Writes; if the client does not read its replies, waits and stops reading from it too. */
   #send(replies: string): Promise<void> | undefined {
     if (this.#socket.write(replies) || this.#socket.destroyed) return undefined
     const drained = new Promise<void>((resolve) => {

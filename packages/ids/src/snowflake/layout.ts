@@ -9,7 +9,7 @@ import { IdsError } from '../errors.ts'
  *  │ 0 │ milliseconds since the epoch (41 bits)   │ worker (10) │ sequence (12)│
  *  └───┴──────────────────────────────────────────┴─────────────┴──────────────┘
  *
- * 41 bits of milliseconds last 69.7 years from the epoch; the default epoch's last id is of 10 July 2080.
+ * 41 bits of milliseconds last 69.7 years; with the default epoch the last id is on 10 July 2080.
  */
 
 /** Where time starts by default: 4 November 2010, 01:42:54.657 UTC. */
@@ -18,13 +18,13 @@ export const defaultEpochMs = 1_288_834_974_657
 /** Worker ids are 0 to 1023. */
 export const workerCount = 1024
 
-/** How many ids one worker can give in one millisecond. */
+/** How many ids one worker can issue in one millisecond. */
 export const idsPerMillisecond = 4096
 
 /** The largest number of milliseconds since the epoch that fits. */
 export const maxElapsedMs: number = 2 ** 41 - 1
 
-/** What an id says about its making. */
+/** The contents of an id. */
 export interface DecodedSnowflake {
   readonly id: string
   /** Milliseconds since 1970. */
@@ -52,7 +52,7 @@ export function decodeSnowflake(id: string | bigint, epochMs: number = defaultEp
   }
 }
 
-/** How many ids one call gives at most. */
+/** The maximum number of ids per call. */
 const maxCount = 10_000_000
 
 /** Throws unless this many ids may be requested at once. */

@@ -3,7 +3,7 @@ import { IdsError } from '../errors.ts'
 import { DecimalCounter } from './decimal-counter.ts'
 import { checkCount, checkWorkerId, defaultEpochMs, idsPerMillisecond, maxElapsedMs } from './layout.ts'
 
-/** Up to which time ids may be given: a mark that was stored before the first id under it. */
+/** The time up to which ids may be issued: a mark that was stored before the first id below it. */
 export interface TimeMark {
   /** No id carries a later time. */
   readonly untilMs: number
@@ -11,7 +11,7 @@ export interface TimeMark {
   extend(nowMs: number): void
 }
 
-/** How a snowflake generator works. */
+/** Options of a snowflake generator. */
 export interface SnowflakeOptions {
   /** 0 to 1023; no two generators that run at once may share it. */
   readonly workerId: number
@@ -23,26 +23,26 @@ export interface SnowflakeOptions {
   readonly mark?: TimeMark
   /** Ids are of later times than this. @default none */
   readonly afterMs?: number
-  /** The clock that is in the ids. @default the runtime's wall clock */
+  /** The clock used in ids. @default the runtime's wall clock */
   readonly clock?: Clock
   /** @default the system's */
   readonly runtime?: Runtime
 }
 
 const sequenceStarts = 100
-/** A clock that does not advance for this long while ids are wanted is broken. */
+/** A clock that does not advance for this long while ids are requested is broken. */
 const stallMs = 50
 /** Which half of a 64-bit number comes first in memory. */
 const lowWord = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 0 : 1
 const sleepCell = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Gives ids of one worker: unique, and increasing in the order of the calls.
+ * Issues ids of one worker: unique, and increasing in the order of calls.
  *
  * Each new millisecond starts its sequence at random 0–99, so that ids of a quiet service are not all even or all
  * multiples of something, which would load one shard of a table cut by `id % n`. When a millisecond's 4,096 numbers are
- * used up, `next` waits for the following one by looking at the clock: less than a millisecond away, and bounded by the
- * steady clock where the wall clock stands still.
+ * used up, `next` busy-waits for the following one: less than a millisecond, and bounded by the steady clock in case
+ * the wall clock stands still.
  *
  * Time is only ever compared with the time of the last id. A clock that is behind it by up to `maxBackwardMs` is waited
  * for; behind by more, `next` throws `FB_IDS_CLOCK_BACKWARD` at once, on every call, until the clock is past that time
@@ -100,14 +100,14 @@ export class Snowflake {
     return this.#compose(this.#take())
   }
 
-  /** The next `count` ids. They are made at once: a million takes a quarter of a second. */
+  /** The next `count` ids, made synchronously: a million takes a quarter of a second. */
   nextMany(count: number): string[] {
     const ids = new Array<string>(checkCount(count))
     for (let index = 0; index < count; index++) ids[index] = this.next()
     return ids
   }
 
-  /** Throws what `next` would throw for the clock's state, and takes no id. */
+  /** Throws what `next` would throw for the clock's state, without taking an id. */
   check(): void {
     const backMs = this.#lastMs - this.#nowMs()
     if (backMs > this.#maxBackwardMs) throw this.#backward(backMs)
@@ -123,7 +123,7 @@ export class Snowflake {
     if (nowMs > this.#lastMs) return this.#enter(nowMs)
     const backMs = this.#lastMs - nowMs
     if (backMs > this.#maxBackwardMs) throw this.#backward(backMs)
-    // Back by a little: this millisecond's numbers are not used up, but its time must have come again.
+    // Slightly back: this millisecond's numbers are not used up, but its time must come again first.
     const caughtUpMs = this.#waitFor(this.#lastMs)
     if (caughtUpMs === this.#lastMs && this.#sequence < idsPerMillisecond) return this.#sequence++
     return this.#enter(caughtUpMs > this.#lastMs ? caughtUpMs : this.#waitFor(this.#lastMs + 1))
@@ -152,11 +152,11 @@ export class Snowflake {
       if (Number.isNaN(nowMs)) throw this.#stalled(nowMs, this.#steady.now() - startedAt)
       const backMs = this.#lastMs - nowMs
       if (backMs > this.#maxBackwardMs) throw this.#backward(backMs)
-      // Two and more milliseconds ahead are slept, not looked away.
+      // Two or more milliseconds are slept, not busy-waited.
       if (wantedMs - nowMs >= 2) Atomics.wait(sleepCell, 0, 0, 1)
       if (looks % 256 === 0 || wantedMs - nowMs >= 2) {
         const waitedMs = this.#steady.now() - startedAt
-        // Looked at again after that: a process that was not scheduled for a while must not blame the clock.
+        // Read again after that: a process that was not scheduled for a while must not blame the clock.
         const isStalled = waitedMs > stallMs + this.#maxBackwardMs && this.#nowMs() === nowMs
         if (isStalled) throw this.#stalled(nowMs, waitedMs)
       }

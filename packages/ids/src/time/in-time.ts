@@ -1,6 +1,6 @@
 import type { TimerHandle, Timers } from '@firebreak/core'
 
-/** The promise's own outcome, or an error after `timeoutMs`; what it gives later goes to `onLate`. */
+/** The promise's own outcome, or an error after `timeoutMs`; a later value goes to `onLate`. */
 export async function inTime<T>(
   promise: Promise<T>,
   timers: Timers,

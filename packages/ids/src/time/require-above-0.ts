@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '@firebreak/core'
 
-/** The longest time that a timer of Node can wait for. */
+/** The longest delay of a Node timer. */
 const longest = 2 ** 31 - 1
 
 /** Throws unless an option is a number above 0 that a timer can wait for. */

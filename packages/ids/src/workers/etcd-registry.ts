@@ -10,7 +10,7 @@ import type {
   WorkerRegistry,
 } from './worker-registry.ts'
 
-/** How nodes register in etcd. */
+/** Options for registering nodes in etcd. */
 export interface EtcdRegistryOptions extends RegistryOptions, Omit<EtcdClientOptions, 'downError'> {}
 
 /**

@@ -15,7 +15,7 @@ const claimScript = loadScript(new URL('./claim.lua', import.meta.url))
 const liveScript = loadScript(new URL('./live.lua', import.meta.url))
 const swapScript = loadScript(new URL('./swap.lua', import.meta.url))
 
-/** How nodes register in Redis. */
+/** Options for registering nodes in Redis. */
 export interface RedisRegistryOptions extends RegistryOptions {
   /** An ioredis or node-redis client. */
   readonly redis: RedisClient
@@ -91,7 +91,7 @@ export class RedisRegistry implements WorkerRegistry {
     await this.#claim('', 0).catch(() => {})
   }
 
-  /** Takes or renews the claim, or with `standsMs` 0 gives it up; gives the owner that has the address, '' for us. */
+  /** Takes or renews the claim, or with `standsMs` 0 releases it; returns the owner of the address, '' for us. */
   async #claim(predecessor: string, standsMs: number): Promise<string> {
     const args = [this.#member.name, this.owner, predecessor, standsMs]
     return String(await this.#ask(() => this.#redis.run(claimScript, [this.#temporary], args)))
@@ -104,7 +104,7 @@ export class RedisRegistry implements WorkerRegistry {
 
   async #all(): Promise<StoredRecord[]> {
     const reply = await this.#ask(() => this.#redis.send(['HGETALL', this.#forever]))
-    // RESP2 gives a flat list, RESP3 a map.
+    // RESP2 returns a flat list, RESP3 a map.
     const flat = Array.isArray(reply) ? reply.map(String) : Object.entries(reply as Record<string, string>).flat()
     return flat.flatMap((field, index) => {
       const text = flat[index + 1]!

@@ -16,14 +16,14 @@ import {
   workersFull,
 } from './worker-registry.ts'
 
-/** A record as a registry keeps it: text under a worker id, and what is needed to change exactly this state of it. */
+/** A stored record: text under a worker id, and the version needed to change exactly this state. */
 export interface StoredRecord {
   readonly workerId: number
   readonly text: string
   readonly version: string
 }
 
-/** What registering needs of a registry with one entry per worker id. */
+/** What registration needs from a registry with one entry per worker id. */
 export interface RecordTable {
   all(): Promise<readonly StoredRecord[]>
   /** The addresses that are claimed. */
@@ -34,7 +34,7 @@ export interface RecordTable {
 
 const claimRetryMs = 50
 
-/** A node as its registry sees it: who it is, how long it counts as alive, and what every kind of registry does alike. */
+/** A node in its registry: its identity, how long it counts as alive, and the logic common to all registries. */
 export class RegistryMember {
   /** A random name of this process. */
   readonly owner: string
@@ -66,7 +66,7 @@ export class RegistryMember {
     }
   }
 
-  /** Takes the lowest worker id that nobody has, else one that may be recycled. */
+  /** Takes the lowest free worker id, otherwise one that may be recycled. */
   async register(table: RecordTable, record: WorkerRecord): Promise<number> {
     for (;;) {
       const all = await table.all()
@@ -80,14 +80,14 @@ export class RegistryMember {
     }
   }
 
-  /** The worker whose id may be taken; `FB_IDS_WORKERS_FULL` where none is safe. */
+  /** The worker whose id may be taken; `FB_IDS_WORKERS_FULL` if none is safe. */
   pickRecyclable(workers: readonly RegisteredWorker[], live: readonly string[], nowMs: number): RegisteredWorker {
     const old = pickRecyclable(workers, live, nowMs, this.recycleAfterMs)
     if (old === undefined) throw workersFull(this.recycleAfterMs)
     return old
   }
 
-  /** Those records that are of this address. */
+  /** The records of this address. */
   own(all: readonly StoredRecord[]): RegisteredWorker[] {
     return toWorkers(all).filter(({ record }) => formatAddress(record) === this.name)
   }

@@ -2,26 +2,26 @@ import type { Runtime } from '@firebreak/core'
 import { formatAddress, type NodeAddress } from '../address/node-address.ts'
 import { IdsError } from '../errors.ts'
 
-/** What a registry keeps for ever about a worker id. */
+/** What a registry permanently keeps about a worker id. */
 export interface WorkerRecord {
   readonly ip: string
   readonly port: number
   /** The node's clock when it wrote this. */
   readonly timestamp: number
-  /** The node gives no id of a later time before it has written a later mark. After a clean stop: the timestamp. */
+  /** The node issues no id of a later time before it has written a later mark. After a clean stop: the timestamp. */
   readonly mark: number
   /** The process that wrote this, by a random name. */
   readonly owner: string
   /** The node has a cache file and keeps running without the registry, past the mark. */
   readonly runsAlone: boolean
-  /** The node holds the worker id and has yet to give its first id. */
+  /** The node holds the worker id but has not issued its first id yet. */
   readonly isHeld: boolean
-  /** How often the node reports, and how long it holds a new worker id; undefined where an earlier version wrote this. */
+  /** How often the node reports, and how long it holds a new worker id; undefined if an earlier version wrote this. */
   readonly reportEveryMs?: number
   readonly settleMs?: number
 }
 
-/** A record with its worker id, and what the registry needs to change exactly this state of it. */
+/** A record with its worker id, and the version that the registry needs to change exactly this state. */
 export interface RegisteredWorker {
   readonly workerId: number
   readonly record: WorkerRecord
@@ -31,14 +31,14 @@ export interface RegisteredWorker {
 /**
  * Where nodes get their worker ids. ZooKeeper, etcd and Redis pass one contract suite.
  *
- * A node first *claims* its address: an entry that lives as long as the process is heard of, so that two nodes with one
- * address cannot both come up. Records outlive it: a worker id belongs to an address until it is recycled.
+ * A node first *claims* its address: an entry that lives as long as the process reports, so that two nodes with the
+ * same address cannot both start. Records outlive it: a worker id belongs to an address until it is recycled.
  */
 export interface WorkerRegistry {
   readonly kind: 'zookeeper' | 'etcd' | 'redis'
-  /** A random name of this process, in all that it writes. */
+  /** A random name of this process, included in everything it writes. */
   readonly owner: string
-  /** Takes the address, or makes sure that it is still taken. `FB_IDS_ADDRESS_TAKEN` where another live node has it. */
+  /** Claims the address, or renews the claim. `FB_IDS_ADDRESS_TAKEN` if another live node has it. */
   claim(options: ClaimOptions): Promise<void>
   /** Every record of this address. */
   own(): Promise<RegisteredWorker[]>
@@ -46,13 +46,13 @@ export interface WorkerRegistry {
   peers(): Promise<NodeAddress[]>
   /** The records of the other live nodes. */
   fleet(): Promise<RegisteredWorker[]>
-  /** Takes a worker id that nobody has; recycles one where all are taken. `FB_IDS_WORKERS_FULL` where none is safe. */
+  /** Takes a free worker id; recycles one if all are taken. `FB_IDS_WORKERS_FULL` if none is safe. */
   register(record: WorkerRecord): Promise<number>
   /** Takes a record of this address over, unless it changed since it was read. */
   adopt(worker: RegisteredWorker, record: WorkerRecord): Promise<void>
   /** Writes the time and mark. `FB_IDS_WORKER_LOST` if the record is gone or has another owner. */
   report(workerId: number, record: WorkerRecord): Promise<void>
-  /** Gives the address up. */
+  /** Releases the address. */
   close(): Promise<void>
 }
 
@@ -69,9 +69,9 @@ export interface RegistryOptions {
   readonly address: NodeAddress
   /** How long a claim outlives its silent process. @default 6000 */
   readonly sessionTimeoutMs?: number
-  /** How long a worker id is unheard of before another node may have it. @default 86400000 (a day) */
+  /** How long a worker id must be silent before another node may take it. @default 86400000 (a day) */
   readonly recycleAfterMs?: number
-  /** What all names in the registry start with, for several fleets on one. @default none */
+  /** A prefix for all names in the registry, for several fleets on one. @default none */
   readonly root?: string
   /** @default the system's */
   readonly runtime?: Runtime
@@ -107,11 +107,11 @@ export function parseRecord(text: string): WorkerRecord | undefined {
 }
 
 /**
- * The worker that may be recycled, the longest unheard of first; undefined where none is safe.
+ * The worker that may be recycled, the longest silent first; undefined if none is safe.
  *
- * Safe means: no live node has its address, and by this node's clock its mark lies `recycleAfterMs` back. The other side
- * of the bargain is in `SnowflakeNode`: cut off from the registry, it stops after half of that time. So the two clocks
- * may disagree by the other half.
+ * Safe means: no live node has its address, and by this node's clock its mark is `recycleAfterMs` ago. In return, a
+ * `SnowflakeNode` cut off from the registry stops after half of that time, so the two clocks may differ by the other
+ * half.
  */
 export function pickRecyclable(
   workers: readonly RegisteredWorker[],

@@ -16,7 +16,7 @@ import type {
   WorkerRegistry,
 } from './worker-registry.ts'
 
-/** How nodes register in ZooKeeper. */
+/** Options for registering nodes in ZooKeeper. */
 export interface ZooKeeperRegistryOptions extends RegistryOptions, Omit<ZooKeeperClientOptions, 'downError'> {}
 
 /**
@@ -25,10 +25,10 @@ export interface ZooKeeperRegistryOptions extends RegistryOptions, Omit<ZooKeepe
  *     ROOT/leaf_forever/10.0.0.7:8080-0000000003   persistent, sequential: worker id 3
  *     ROOT/leaf_temporary/10.0.0.7:8080            ephemeral: the live nodes
  *
- * The worker id is the number at the end of the name, always. ZooKeeper's counter passes 1023 one day; then a number is
- * recycled by one transaction that deletes the old node as it was read and makes a node of the new address with the same
- * number. A number whose node somebody deleted by hand is free. Both also change `leaf_forever` itself at a version, so
- * that of two nodes which choose the same number only one succeeds.
+ * The worker id is the number at the end of the name, always. Once ZooKeeper's counter passes 1023, a number is
+ * recycled by one transaction that deletes the old node as it was read and creates a node for the new address with the
+ * same number. A number whose node was deleted by hand is free. Both also change `leaf_forever` itself at a version, so
+ * that if two nodes choose the same number only one succeeds.
  */
 export class ZooKeeperRegistry implements WorkerRegistry {
   readonly kind = 'zookeeper'
@@ -59,7 +59,7 @@ export class ZooKeeperRegistry implements WorkerRegistry {
     const path = `${this.#temporary}/${this.#member.name}`
     await this.#member.claim(waitMs, async () => {
       for (;;) {
-        // Read first: this comes every few seconds, and a create that fails costs the ensemble a write.
+        // Reads first: this runs every few seconds, and a failing create costs the ensemble a write.
         const found = await this.#client.getData(path)
         if (found === undefined) {
           if (await this.#createClaim(path)) return undefined
@@ -68,7 +68,7 @@ export class ZooKeeperRegistry implements WorkerRegistry {
         const owner = ownerOf(found.data)
         if (owner === this.owner && found.stat.ephemeralOwner === this.#client.sessionId) return undefined
         if (owner !== this.owner && (predecessor === undefined || owner !== predecessor)) return owner
-        // Of an expired session of ours, or of a process that is dead: it would go by itself, later.
+        // It belongs to an expired session of ours or to a dead process, and would disappear by itself later.
         await this.#client.delete(path, found.stat.version).catch(() => {})
       }
     })
@@ -160,7 +160,7 @@ export class ZooKeeperRegistry implements WorkerRegistry {
     return toWorkers(found.flat()).sort((a, b) => a.workerId - b.workerId)
   }
 
-  /** Takes a number that was freed by hand, or that of a node unheard of for long. */
+  /** Takes a number that was freed by hand, or that of a node that has long been silent. */
   async #recycle(record: WorkerRecord): Promise<number> {
     for (;;) {
       const parent = await this.#client.exists(this.#forever)

@@ -11,13 +11,13 @@ export interface TimeWindow {
  *
  * A window is found by its label: the local date for a day, the local Monday for a week, the month, or hour and offset
  * for an hour. From the asked instant we walk until the label changes and then bisect to the millisecond. That needs no
- * rule about daylight saving: a day of 23 or 25 hours, a midnight that does not exist and a zone of half an hour come
- * out as the people there count them. (An hour that is lived twice is two windows, for its offset differs.)
+ * rule about daylight saving: a day of 23 or 25 hours, a midnight that does not exist and a half-hour zone come out as
+ * people there count them. (An hour that occurs twice is two windows, because its offset differs.)
  */
 export class Calendar {
   readonly #unit: CalendarUnit
   readonly #format: Intl.DateTimeFormat
-  /** The windows asked for last, the newest first: one costs some sixty looks at the calendar. */
+  /** The most recently used windows, newest first: finding one takes about sixty calendar look-ups. */
   readonly #recent: TimeWindow[] = []
 
   constructor(unit: CalendarUnit, timeZone: string) {
@@ -34,7 +34,7 @@ export class Calendar {
     })
   }
 
-  /** The window that holds an instant. */
+  /** The window that contains an instant. */
   windowOf(nowMs: number): TimeWindow {
     for (const window of this.#recent) if (nowMs >= window.start && nowMs < window.end) return window
     const end = this.#edge(nowMs, 1)
@@ -83,7 +83,7 @@ export class Calendar {
       case 'day':
         return `${year}-${month}-${day}`
       case 'week': {
-        // Days since Monday, 1970-01-05: the local date taken as a date of its own.
+        // Days since Monday, 1970-01-05, counting local dates.
         const days = Date.UTC(year, month - 1, day) / 86_400_000 - 4
         return String(Math.floor(days / 7))
       }

@@ -16,8 +16,8 @@ export interface HonoLimit<Context> {
 }
 
 /**
- * Limits requests in Hono: `app.use(limitRequests({ limiter }))`. Hono knows no client address of its own: on Node it
- * is taken from the socket (`@hono/node-server`); elsewhere give `key`.
+ * Limits requests in Hono: `app.use(limitRequests({ limiter }))`. Hono itself does not know the client's address: on
+ * Node it is taken from the socket (`@hono/node-server`); elsewhere pass `key`.
  */
 export function limitRequests<Context extends HonoContextLike>(options: HttpLimitOptions<Context>): HonoLimit<Context> {
   const limit = new HttpLimit<Context>(options)

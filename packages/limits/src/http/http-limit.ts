@@ -15,17 +15,17 @@ export interface HttpLimitOptions<Request> {
   readonly cost?: (request: Request) => number
   /** How many bits of an IPv6 address are one client. @default 64 */
   readonly ipv6Prefix?: number
-  /** Count and tell, but refuse nobody. @default false */
+  /** Count and report, but refuse nobody. @default false */
   readonly shadow?: boolean
-  /** Send `X-RateLimit-Limit`, `-Remaining` and `-Reset` too. @default false */
+  /** Also send `X-RateLimit-Limit`, `-Remaining` and `-Reset`. @default false */
   readonly legacyHeaders?: boolean
-  /** Where the timers of pacing limits come from. @default the system's */
+  /** The timers for pacing limits. @default the system's */
   readonly runtime?: Runtime
   /** Called for each request that is refused, or would be in shadow mode. */
   readonly onDenied?: (request: Request, key: string, violated: readonly string[]) => void
 }
 
-/** What is to be done with a request. */
+/** What to do with a request. */
 export interface HttpDecision {
   readonly isRefused: boolean
   readonly headers: Readonly<Record<string, string>>
@@ -35,7 +35,7 @@ export interface HttpDecision {
   readonly delayMs: number
 }
 
-/** A refusal as RFC 9457 and the draft of the rate-limit headers have it. */
+/** A refusal in the form of RFC 9457 and the rate-limit headers draft. */
 export interface Problem {
   readonly type: string
   readonly title: string
@@ -52,7 +52,7 @@ export interface HttpLimitCounts {
   shadowed: number
 }
 
-/** What every framework's middleware asks. */
+/** The logic shared by every framework's middleware. */
 export class HttpLimit<Request> {
   readonly counts: HttpLimitCounts = { admitted: 0, refused: 0, shadowed: 0 }
   readonly #options: HttpLimitOptions<Request>
@@ -72,7 +72,7 @@ export class HttpLimit<Request> {
     this.#ask = asker(limiters)
   }
 
-  /** Decides on a request; `keyOf` is the framework's own way to a client's address. */
+  /** Decides on a request; `keyOf` gets the client's address from the framework. */
   async decide(request: Request, keyOf: () => string): Promise<HttpDecision> {
     const key = this.#options.key === undefined ? keyOf() : this.#options.key(request)
     if (key === undefined) return { isRefused: false, headers: {}, problem: undefined, delayMs: 0 }
@@ -93,7 +93,7 @@ export class HttpLimit<Request> {
     const retries = violated.map((name) => answers[name]!.retryAfterMs)
     const never = retries.includes(null)
     const seconds = retryAfterSeconds(Math.max(...retries.map((retryMs) => retryMs ?? 0)))
-    // One that is never admitted has no time to come again.
+    // A request that is never admitted has no time to retry.
     if (!never) headers['Retry-After'] = String(seconds)
     return {
       isRefused: true,
@@ -109,7 +109,7 @@ export class HttpLimit<Request> {
     }
   }
 
-  /** The headers of the answers. Limits that could not be asked are named with `unavailable`, and have no numbers. */
+  /** The headers for the answers. Limits that could not be reached are marked `unavailable` and have no numbers. */
   #headersOf(answers: Readonly<Record<string, Answer>>): Record<string, string> {
     const limit = limitHeader(answers)
     return {

@@ -1,8 +1,8 @@
 import { parseIp } from '../policy/ip-range.ts'
 
 /**
- * The key of a client's address: IPv4 as it is (also where mapped into IPv6), IPv6 by its network, for one customer has
- * a whole network of them. `ipv6Prefix` is how many bits of it count.
+ * The key for a client's address: IPv4 as it is (even if mapped into IPv6), IPv6 by its network, because one customer
+ * has a whole network. `ipv6Prefix` is how many bits count.
  */
 export function ipKey(address: string, ipv6Prefix = 64): string {
   const ip = parseIp(address)

@@ -9,8 +9,8 @@ export interface NamedLimit {
 }
 
 /**
- * `RateLimit-Policy` as the IETF's draft has it: for each limit its quota `q` and, where it has one, its window `w`; and
- * `unavailable` where it could not be asked, so that its policy for that (open or closed) answered.
+ * `RateLimit-Policy` as in the IETF draft: for each limit its quota `q` and, if any, its window `w`; and `unavailable`
+ * if it could not be reached and its policy for that (open or closed) answered.
  */
 export function policyHeader(limits: readonly NamedLimit[], answers: Readonly<Record<string, Answer>> = {}): string {
   return limits
@@ -24,9 +24,9 @@ export function policyHeader(limits: readonly NamedLimit[], answers: Readonly<Re
 }
 
 /**
- * `RateLimit`: for each limit what remains, `r`, and in how many seconds there is more, `t`: for a refused request when
- * it may come again, as `Retry-After` says, else when all of it is unused again. A limit that could not be asked is left
- * out and marked in `RateLimit-Policy`: nothing is known of it.
+ * `RateLimit`: for each limit the remaining units, `r`, and in how many seconds there are more, `t`: for a refused
+ * request the time to retry, as in `Retry-After`, otherwise the time until the limit is unused again. A limit that
+ * could not be reached is omitted here and marked in `RateLimit-Policy`.
  */
 export function limitHeader(answers: Readonly<Record<string, Answer>>): string {
   return Object.entries(answers)
@@ -36,8 +36,8 @@ export function limitHeader(answers: Readonly<Record<string, Answer>>): string {
 }
 
 /**
- * The older headers of one limit, the tightest of several: how much, what remains, and in how many seconds there is more.
- * Of those that refuse it is the one that does so longest, as `Retry-After` says.
+ * The older headers, for the tightest of several limits: its size, what remains, and in how many seconds there is more.
+ * If several refuse, it is the one that does so longest, as in `Retry-After`.
  */
 export function legacyHeaders(
   limits: readonly NamedLimit[],
@@ -74,12 +74,12 @@ export function retryAfterSeconds(retryAfterMs: number): number {
   return Math.max(1, Math.ceil(retryAfterMs / 1000))
 }
 
-/** A string of structured fields: printable ASCII only. */
+/** A structured-field string: printable ASCII only. */
 function quoted(text: string): string {
   return `"${text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }
 
-/** The window of a limit in seconds; for buckets the time in which all of it comes back. */
+/** The window of a limit in seconds; for buckets the time until they are full again. */
 function windowSeconds(spec: LimitSpec): number | undefined {
   const seconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
   switch (spec.kind) {

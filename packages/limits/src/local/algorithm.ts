@@ -9,11 +9,11 @@ import type { Answer } from '../answer.ts'
 export interface Algorithm {
   /** Makes room for slots below `slots`; new ones are unused. */
   grow(slots: number): void
-  /** Decides on a call, and charges it where it is admitted and `charges` is set. */
+  /** Decides on a call, and charges it if it is admitted and `charges` is set. */
   take(slot: number, nowMs: number, cost: number, charges: boolean, requestId?: string): Answer
-  /** Gives units back, never below none. */
+  /** Returns units, never below zero used. */
   refund(slot: number, nowMs: number, units: number, requestId?: string): void
-  /** From when on the slot is as good as unused. */
+  /** When the slot becomes equivalent to unused. */
   unusedAtMs(slot: number): number
   /** Makes a slot unused. */
   clear(slot: number): void

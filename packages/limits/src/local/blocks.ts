@@ -3,7 +3,7 @@ interface Block {
   readonly forMs: number
 }
 
-/** Keys that are denied whatever their limit says, each until a time. Bounded: the oldest block goes first. */
+/** Keys that are denied regardless of their limit, each until a time. Bounded: the oldest block is dropped first. */
 export class Blocks {
   readonly #blocks = new Map<string, Block>()
   readonly #maxKeys: number
@@ -28,7 +28,7 @@ export class Blocks {
     this.#blocks.set(key, { until: nowMs + forMs, forMs })
   }
 
-  /** How much longer a key is blocked; 0 where it is not. A clock that stepped back makes no block longer. */
+  /** How much longer a key is blocked; 0 if it is not. A clock that steps back does not lengthen a block. */
   leftMs(key: string, nowMs: number): number {
     const block = this.#blocks.get(key)
     if (block === undefined) return 0

@@ -11,7 +11,7 @@ import { type Algorithm, admitted, denied, grown } from './algorithm.ts'
  * hit of bucket j is then forgotten at the start of bucket j + buckets + 1, which is more than `windowMs` after any
  * instant of bucket j; the price is that it may be remembered for up to a bucket too long.
  *
- * A key has a row of counts, the bucket b at place b % span; only those of (newest − span, newest] mean anything.
+ * A key has a row of counts, bucket b at position b % span; only those of (newest − span, newest] are valid.
  */
 export class Buckets implements Algorithm {
   readonly #limit: number
@@ -69,8 +69,8 @@ export class Buckets implements Algorithm {
   }
 
   /**
-   * The bucket that counts as now's. Where the clock stepped back, what was counted later is moved into it; with
-   * `classic`, which forgets a bucket too early, that is the one after now's, so that a step of a window is absorbed.
+   * The bucket that counts as now's. If the clock stepped back, later counts are moved into it; with `classic`, which
+   * forgets a bucket too early, it is the one after now's, so that a step of a whole window is absorbed.
    */
   #settle(slot: number, nowMs: number): number {
     const bucket = Math.floor((nowMs * this.#buckets) / this.#windowMs)

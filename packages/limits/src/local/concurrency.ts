@@ -18,7 +18,7 @@ interface Hold {
 export class Concurrency implements Algorithm {
   readonly #limit: number
   readonly #leaseMs: number
-  /** Oldest first; all have one lease, so also in order of their end. */
+  /** Oldest first; all have the same lease, so also in order of their end. */
   readonly #slots: Hold[][] = []
 
   constructor(spec: ConcurrencySpec) {
@@ -45,7 +45,7 @@ export class Concurrency implements Algorithm {
       return denied(limit - used, retryAfterMs, resetMs(holds, nowMs))
     }
     if (cost === 0) return admitted(limit - used, resetMs(holds, nowMs), 0)
-    // Holds stay in the order of their end, also where the clock is behind the last one's.
+    // Holds stay in the order of their end, even if the clock is behind the last one's.
     const endsAt = Math.max(nowMs + this.#leaseMs, holds.at(-1)?.endsAt ?? 0)
     if (charges) holds.push({ endsAt, units: cost, requestId })
     return admitted(limit - used - cost, endsAt - nowMs, 0)

@@ -13,12 +13,12 @@ interface Counted {
 /**
  * Two weighted windows: used = before × (share of the window before that the last `windowMs` covers) + current.
  *
- * Multiplied by `windowMs` all of it is whole: used' = before × (windowMs − into) + current × windowMs, where `into` is
- * how far now is into its window. It falls by `before` a millisecond until the window's end and by `current` a
- * millisecond after it, which gives the exact time to retry. It assumes that the hits of the window before were even;
- * where they were not, up to twice the limit can fall into one `windowMs`.
+ * Multiplied by `windowMs`, everything is a whole number: used' = before × (windowMs − into) + current × windowMs,
+ * where `into` is how far now is into its window. It falls by `before` a millisecond until the window's end and by
+ * `current` a millisecond after it, which gives the exact time to retry. It assumes that the previous window's hits
+ * were evenly spread; if not, up to twice the limit can fall into one `windowMs`.
  *
- * Windows begin at multiples of `windowMs`, but for a key whose window was moved by a clock that stepped back: that one
+ * Windows begin at multiples of `windowMs`, except for a key whose window was moved by a clock that stepped back: it
  * keeps its phase until it is unused.
  */
 export class Counter implements Algorithm {
@@ -87,7 +87,7 @@ export class Counter implements Algorithm {
       if (before > 0 || current > 0) return { start, before, current }
     } else if (passed < 0) {
       if (before > 0 || current > 0) {
-        // What counts begins to fade when the clock has caught up with the window's start.
+        // The count begins to fade once the clock has caught up with the window's start.
         this.#start[slot] = absorbedEnd(start + windowMs, nowMs, windowMs) - windowMs
         return { start: this.#start[slot], before, current }
       }

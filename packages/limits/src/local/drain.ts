@@ -8,7 +8,7 @@ export class Drain implements Algorithm {
   readonly #capacity: number
   readonly #unit: number
   readonly #rate: number
-  /** For each slot the debt, and next to it (one cache line serves both) when it was that. */
+  /** For each slot the debt and, next to it (in one cache line), its time. */
   #state = new Float64Array(0)
 
   constructor(plan: DrainPlan) {
@@ -73,7 +73,9 @@ export class Drain implements Algorithm {
     return lagMs
   }
 
-  /** How much of a step back is absorbed: so much that the next unit is admitted within a span (and a millisecond). */
+  /**
+   * How much of a step back is absorbed: as much as lets the next unit be admitted within a span (and a millisecond).
+   */
   #absorbed(backMs: number, debt: number): number {
     const capacity = this.#capacity
     if (debt === 0 || backMs * this.#rate > capacity) return 0

@@ -2,22 +2,22 @@ import type { Algorithm } from './algorithm.ts'
 import { TieredMap } from './tiered-map.ts'
 
 const firstSlots = 64
-/** How many keys a full table looks at to choose the one it drops. */
+/** How many keys a full table considers when it drops one. */
 const evictionSample = 8
 
 /**
- * Which slot of an algorithm holds a key's state, for at most `maxKeys` keys.
+ * Maps keys to an algorithm's slots, for at most `maxKeys` keys.
  *
- * A key whose state is as good as unused is forgotten: each new key moves a hand two keys on, so that a table never
- * holds more than twice the keys in use and no sweep ever stops the process. A full table drops, of the next eight keys
- * under the hand, the one that would be unused soonest; that key starts again, and the drop is counted. Keys that were
- * denied last are not among them, as long as there are others.
+ * A key whose state is equivalent to unused is forgotten: each new key advances a hand by two keys, so that a table
+ * never holds more than twice the keys in use and no sweep ever blocks the process. A full table drops, of the next
+ * eight keys under the hand, the one that would be unused soonest; that key starts over, and the drop is counted. Keys
+ * whose last call was denied are spared as long as there are others.
  */
 export class KeyTable {
   readonly #algorithm: Algorithm
   readonly #maxKeys: number
   readonly #slots = new TieredMap<number>()
-  /** For each slot 1 where its key was denied last. */
+  /** For each slot, 1 if its key's last call was denied. */
   #isOver = new Uint8Array(0)
   readonly #free: number[] = []
   #used = 0
@@ -37,7 +37,7 @@ export class KeyTable {
     return this.#slots.get(key)
   }
 
-  /** The slot of a key that has none yet. */
+  /** Assigns a slot to a key that has none yet. */
   add(key: string, nowMs: number): number {
     this.#sweep(nowMs)
     if (this.#slots.size >= this.#maxKeys) this.#evict()
@@ -46,7 +46,7 @@ export class KeyTable {
     return slot
   }
 
-  /** Says whether a key was denied just now. */
+  /** Records whether a key was just denied. */
   mark(key: string, slot: number, isOver: boolean): void {
     const mark = isOver ? 1 : 0
     if (this.#isOver[slot] === mark) return

@@ -12,22 +12,22 @@ import { makeAlgorithm } from './make-algorithm.ts'
 import { RecentIds } from './recent-ids.ts'
 import { clockFor } from './turn-clock.ts'
 
-/** How a limiter in this process is made. */
+/** Options of a limiter in this process. */
 export interface LocalLimiterOptions {
   /**
-   * Where it reads the time.
+   * Its clock.
    * @default the steady clock, read once in a burst of one turn (see `TurnClock`); the wall clock for `calendarWindow`
    */
   readonly clock?: Clock
-  /** The most keys it remembers; beyond, those nearest to unused start again, denied ones last. @default 100000 */
+  /** Maximum number of keys; beyond that, those nearest to unused start over, denied ones last. @default 100000 */
   readonly maxKeys?: number
-  /** The name in answers of `all` and in metrics. @default made of the spec */
+  /** The name in answers of `all` and in metrics. @default derived from the spec */
   readonly name?: string
-  /** The most calls of `wait` that stand in line at once. @default 1000 */
+  /** Maximum number of waiting calls of `wait`. @default 1000 */
   readonly maxWaiting?: number
   /** How `wait` sleeps. @default the runtime's timers */
   readonly timers?: Timers
-  /** Where time and timers come from, unless they are given. @default the system's */
+  /** Time and timers, unless given separately. @default the system's */
   readonly runtime?: Runtime
 }
 
@@ -66,17 +66,17 @@ export class LocalLimiter {
     })
   }
 
-  /** Keys remembered now. */
+  /** Number of keys remembered. */
   get size(): number {
     return this.#table.size
   }
 
-  /** Calls of `wait` that have not been served yet. */
+  /** Calls of `wait` not served yet. */
   get waiting(): number {
     return this.#line.waiting
   }
 
-  /** Asks for `cost` units; charged only where admitted. */
+  /** Requests `cost` units; charged only if admitted. */
   take(key: string, cost = 1, requestId?: string): Answer {
     const answer = this.#decide(key, cost, true, requestId)
     if (answer.allowed) this.counts.allowed++
@@ -84,17 +84,17 @@ export class LocalLimiter {
     return answer
   }
 
-  /** What `take(key, cost)` would say, without charging; with the cost 0 how things stand. */
+  /** What `take(key, cost)` would answer, without charging; with cost 0 the current state. */
   peek(key: string, cost = 0): Answer {
     return this.#decide(key, cost, false)
   }
 
-  /** Gives `units` back, once per request id where one is given. False where that id came before. */
+  /** Returns `units`, once per request id if one is given. False if that id was used before. */
   refund(key: string, units = 1, requestId?: string): boolean {
     requireCost(units)
     if (units === 0) return true
     const nowMs = Math.floor(this.#clock.now())
-    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    // A hold of `concurrency` is returned by its name, which cannot happen twice.
     const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
     if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
     const slot = this.#table.find(key)
@@ -104,8 +104,8 @@ export class LocalLimiter {
   }
 
   /**
-   * `refund`, where the units may have been charged elsewhere: undefined where nothing was charged here that could be
-   * given back; then the id may come again.
+   * Like `refund` if the units may have been charged elsewhere: undefined if nothing was charged here that could be
+   * returned; then the id may be used again.
    * @internal
    */
   refundCharged(key: string, units: number, requestId?: string): boolean | undefined {
@@ -128,13 +128,13 @@ export class LocalLimiter {
     this.#line.poke(key)
   }
 
-  /** Denies a key for so long, whatever its limit says. */
+  /** Denies a key for this long, regardless of its limit. */
   block(key: string, forMs: number): void {
     requireWhole('forMs', forMs, 0)
     this.#blocks.set(key, Math.floor(this.#clock.now()), forMs)
   }
 
-  /** Waits for its turn instead of being denied: first come first served for each key, bounded in time and number. */
+  /** Waits for its turn instead of being denied: first come, first served for each key, bounded in time and number. */
   async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)

@@ -3,7 +3,9 @@ import type { SlidingLogSpec } from '../spec/spec.ts'
 import { type Algorithm, admitted, denied } from './algorithm.ts'
 import { absorbedEnd } from './step-back.ts'
 
-/** The admitted calls of one key, oldest first from `head` on; `total[i]` is the sum of all costs up to and with i. */
+/**
+ * The admitted calls of one key, oldest first from `head`; `total[i]` is the sum of all costs up to and including i.
+ */
 interface Entries {
   readonly times: number[]
   readonly totals: number[]
@@ -15,8 +17,8 @@ interface Entries {
 /**
  * Every admitted call with its time: a hit at t counts while t > now − windowMs.
  *
- * Running totals stand beside the times, so what is used is one subtraction and the time to retry one binary search,
- * whatever the costs are.
+ * Running totals are kept next to the times, so usage takes one subtraction and the time to retry one binary search,
+ * whatever the costs.
  */
 export class Log implements Algorithm {
   readonly #limit: number
@@ -109,7 +111,7 @@ export class Log implements Algorithm {
   }
 }
 
-/** Now, or the last entry's time where the clock is behind it: entries stay in order. */
+/** Now, or the last entry's time if the clock is behind it: entries stay in order. */
 function laterOf(nowMs: number, { times, head }: Entries): number {
   return times.length > head ? Math.max(nowMs, times[times.length - 1]!) : nowMs
 }

@@ -9,13 +9,13 @@ export class RecentIds {
     this.#max = max
   }
 
-  /** Whether an id has come. */
+  /** Whether an id has been seen. */
   has(id: string, nowMs: number): boolean {
     const seenAt = this.#seenAt.get(id)
     return seenAt !== undefined && nowMs - seenAt < this.#forMs
   }
 
-  /** True the first time an id comes. */
+  /** True the first time an id is seen. */
   isFirst(id: string, nowMs: number): boolean {
     if (this.has(id, nowMs)) return false
     this.#seenAt.delete(id)

@@ -1,8 +1,8 @@
 /**
  * A map whose entries are either over their limit or not, for tables that must drop something when they are full: those
- * that are not are dropped first, so that a flood of new keys releases no denied key.
+ * that are not are dropped first, so that a flood of new keys cannot release a denied one.
  *
- * Two maps, each with a hand that goes round: finding the next entry to look at costs the same however many there are.
+ * Two maps, each with a hand that goes round: finding the next entry costs the same however many there are.
  */
 export class TieredMap<Value> {
   // Beside their hands, not in an object with them: `get` is the dearest part of a call in process.
@@ -19,7 +19,7 @@ export class TieredMap<Value> {
     return this.#open.get(key) ?? this.#over.get(key)
   }
 
-  /** Adds a key that is not there. */
+  /** Adds a key that is not in the map. */
   add(key: string, value: Value): void {
     this.#open.set(key, value)
   }
@@ -28,7 +28,7 @@ export class TieredMap<Value> {
     if (!this.#open.delete(key)) this.#over.delete(key)
   }
 
-  /** Says whether a key is over its limit now. */
+  /** Records whether a key is over its limit now. */
   mark(key: string, isOver: boolean): void {
     const [from, to] = isOver ? [this.#open, this.#over] : [this.#over, this.#open]
     const value = from.get(key)
@@ -37,7 +37,7 @@ export class TieredMap<Value> {
     to.set(key, value)
   }
 
-  /** The next of those that are dropped first. */
+  /** The next of those to be dropped first. */
   nextToDrop(): [string, Value] | undefined {
     return this.#openHand.next() ?? this.#overHand.next()
   }

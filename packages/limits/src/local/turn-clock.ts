@@ -1,20 +1,20 @@
 import { type Clock, type Runtime, steadyClock, systemRuntime } from '@firebreak/core'
 import type { LimitSpec } from '../spec/spec.ts'
 
-/** Reads that must give the same millisecond before the next ones are spared. */
+/** Reads that must return the same millisecond before the next ones are skipped. */
 const sameReads = 4
 /** Calls that one read may serve at most. */
 const callsPerRead = 32
 
 /**
- * The steady clock in whole milliseconds, read about once in a burst: calls that follow each other within one turn of
- * the event loop share a reading, as they do in nginx and in Redis itself.
+ * The steady clock in whole milliseconds, read about once per burst: successive calls within one turn of the event loop
+ * share a reading, as in nginx and Redis.
  *
- * Reading the time is the dearest part of a call in process (half of it on an idle machine, most of it on a busy one).
- * A single call always reads. After four reads of the same millisecond the next calls of the same turn, 32 at most, are
- * given that reading; when the turn's synchronous code ends, the next call reads again. So the price is paid only by
- * code that blocks its own thread in the middle of a burst: its next calls see the time before. Where that matters, pass
- * `clock: steadyClock`. A clock that was replaced, by fake timers for instance, is read every time.
+ * Reading the time is the most expensive part of an in-process call (half of it on an idle machine, most of it on a
+ * busy one). A single call always reads. After four reads of the same millisecond the next calls of the same turn, 32
+ * at most, are given that reading; when the turn's synchronous code ends, the next call reads again. So the price is
+ * paid only by code that blocks its own thread in the middle of a burst: its next calls see the time before. Where that
+ * matters, pass `clock: steadyClock`. A clock that was replaced, by fake timers for instance, is read every time.
  */
 export class TurnClock implements Clock {
   readonly #read: () => number
@@ -67,8 +67,8 @@ const settled = Promise.resolve()
 export const turnClock: Clock = new TurnClock()
 
 /**
- * The clock of a limit: the steady one, so that setting the machine's time means nothing to it, but for windows of the
- * calendar, which are the wall clock's.
+ * The clock of a limit: the steady one, so that setting the machine's time does not affect it; calendar windows use the
+ * wall clock.
  */
 export function clockFor(runtime: Runtime, kind: LimitSpec['kind']): Clock {
   if (kind === 'calendarWindow') return runtime.wallClock

@@ -8,13 +8,13 @@ import { absorbedEnd } from './step-back.ts'
  * A count per window: fixed windows of the epoch or from the first hit, and those of the calendar. Two numbers a key:
  * the count and the end of its window, which also names the window.
  *
- * A window ends at most its length after now: one that would end later was opened before a clock stepped back.
+ * A window ends at most its length from now: one that would end later was opened before the clock stepped back.
  */
 export class Window implements Algorithm {
   readonly #limit: number
-  /** The end of the window that holds an instant, were it to begin then. */
+  /** The end of the window that contains an instant, if it began then. */
   readonly #endOf: (nowMs: number) => number
-  /** How long the window that holds an instant lasts. */
+  /** The length of the window that contains an instant. */
   readonly #lengthAt: (nowMs: number) => number
   /** For each slot the count and the end of its window. */
   #state = new Float64Array(0)
@@ -68,7 +68,7 @@ export class Window implements Algorithm {
     this.#state[slot * 2] = 0
   }
 
-  /** The count of the window that holds now. */
+  /** The count of the current window. */
   #settle(slot: number, nowMs: number): number {
     const end = this.#state[slot * 2 + 1]!
     if (nowMs >= end) return 0

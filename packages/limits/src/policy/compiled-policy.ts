@@ -8,7 +8,7 @@ import { dictProblem, type Policy, type PolicyDict, type PolicyRule, type Result
 /** The parameters of a call. */
 export type CallParameters = Readonly<Record<string, string | undefined>>
 
-/** An answer made ready once: the row with the rule's number and the policy's version, also as JSON. */
+/** A prepared answer: the row with the rule's number and the policy's version, also as JSON. */
 export interface PreparedAnswer {
   readonly row: ResultRow
   readonly json: string
@@ -18,9 +18,9 @@ export interface PreparedAnswer {
 /** A rule ready to be matched. */
 export class CompiledRule {
   readonly rule: PolicyRule
-  /** What its answer is where it decides. */
+  /** Its answer if it decides. */
   readonly answer: PreparedAnswer
-  /** Calls it applied to, and how many of them found it over. */
+  /** Calls it applied to, and how many of them exceeded it. */
   readonly counts = { applied: 0, over: 0 }
   readonly #tests: readonly { readonly key: string; readonly matches: Matcher }[]
   readonly #countedBy: readonly string[]
@@ -60,9 +60,9 @@ function textOf(parameters: CallParameters, name: string): string | undefined {
 }
 
 /**
- * What makes a rule's counters its own: all that decides what they count. A changed limit, result or feedback keeps
- * them, also across a reload; two rules that differ in their number never share one, and of several that differ in
- * nothing of it each has its own, by their order.
+ * Identifies a rule's counters: everything that determines what they count. They survive a changed limit, result or
+ * feedback, even across a reload; rules with different numbers never share counters, and otherwise identical rules are
+ * distinguished by their order.
  */
 function identityOf(rule: PolicyRule): string {
   const text = writeRule({ ...rule, count: 0, erase1: 0, erase2: 0, result: 0, shadow: false })
@@ -85,7 +85,7 @@ export class CompiledPolicy {
   readonly version: number
   readonly rules: readonly CompiledRule[]
   readonly days: Calendar
-  /** Where no rule applies, and where some do and none is over. */
+  /** The answers if no rule applies, and if some apply but none is over. */
   readonly unmatched: PreparedAnswer
   readonly passed: PreparedAnswer
 

@@ -38,7 +38,7 @@ export function parseCondition(text: string): Condition {
   return { key, op: op === '=' ? 'is' : 'not', values, together }
 }
 
-/** Writes a condition as a policy file has it. */
+/** Writes a condition in the form of a policy file. */
 export function writeCondition(condition: Condition): string {
   const { key, op } = condition
   const tail = condition.together ? '{~}' : ''
@@ -60,7 +60,7 @@ export function writeCondition(condition: Condition): string {
   }
 }
 
-/** Compiles a condition; `dicts` must hold the one it names. */
+/** Compiles a condition; `dicts` must contain the one it names. */
 export function compileCondition(condition: Condition, dicts: ReadonlyMap<string, Matcher>): Matcher {
   switch (condition.op) {
     case 'any':
@@ -86,7 +86,8 @@ export function compileCondition(condition: Condition, dicts: ReadonlyMap<string
 }
 
 /**
- * Whether a value can be compared at all: where only ranges are named, text is neither in nor out of them, as in Koala.
+ * Whether a value can be compared at all: if only ranges are given, text is neither inside nor outside them, as in
+ * Koala.
  */
 function comparableWith(values: readonly string[]): Matcher {
   const kinds = new Set(values.map((value) => parseValue(value).kind))
@@ -101,7 +102,7 @@ type Value =
   | { readonly kind: 'numbers'; readonly low: number; readonly high: number }
   | { readonly kind: 'address' | 'addresses'; readonly range: IpRange }
 
-/** Parses a value; throws a sentence where it is a range, a mask or an address that is not well formed. */
+/** Parses a value; throws a message if it is a malformed range, mask or address. */
 export function parseValue(text: string): Value {
   const range = parseIpRange(text)
   if (range !== undefined) return { kind: isIPv4(text) ? 'address' : 'addresses', range }
@@ -121,7 +122,7 @@ export function compileValues(values: Iterable<string>): Matcher {
   const literals = new Set<string>()
   const numbers: { low: number; high: number }[] = []
   const addresses: IpRange[] = []
-  // Where all are single IPv4 addresses, only a mapped one can be another spelling of them.
+  // If all are single IPv4 addresses, only a mapped one can be another spelling of them.
   let needsColon = true
   for (const text of values) {
     const value = parseValue(text)

@@ -21,7 +21,7 @@ export function parseIp(text: string): IpAddress | undefined {
   return isMapped(value) ? { family: 4, value: value & 0xffff_ffffn } : { family: 6, value }
 }
 
-/** `::ffff:10.0.0.1` in any spelling, `::ffff:a00:1` too: what a socket of both families says of an IPv4 peer. */
+/** `::ffff:10.0.0.1` in any spelling, including `::ffff:a00:1`: how a dual-stack socket shows an IPv4 peer. */
 function isMapped(value: bigint): boolean {
   return value >> 32n === 0xffffn
 }
@@ -63,9 +63,8 @@ function ipv4Value(text: string): bigint {
 }
 
 /**
- * `10.0.24.*`, `10.0.0.0/8`, `2001:db8::/32`, `10.0.0.1-10.0.0.9` or one address; undefined where it is meant as
- * something else. What can only be meant as addresses and is not well formed throws a sentence: as a text it would load,
- * and match nobody.
+ * `10.0.24.*`, `10.0.0.0/8`, `2001:db8::/32`, `10.0.0.1-10.0.0.9` or one address; undefined if it is something else.
+ * Throws a message for a malformed text that can only mean addresses: loaded as plain text it would match nobody.
  */
 export function parseIpRange(text: string): IpRange | undefined {
   if (/^[\d.*]+$/.test(text) && text.includes('*') && text.includes('.')) return wildcardRange(text)
@@ -92,7 +91,7 @@ function looksLikeIp(text: string): boolean {
   return /^\d+(\.\d+){3,}$/.test(text) || /^[\da-f]*:[\da-f]*:[\da-f:.]*(%.*)?$/i.test(text)
 }
 
-/** Nothing but what addresses consist of. */
+/** Only the characters that addresses consist of. */
 function isOfAddresses(text: string): boolean {
   return /^[\d.]*$/.test(text) || looksLikeIp(text)
 }

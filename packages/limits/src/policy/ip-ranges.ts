@@ -1,6 +1,6 @@
 import type { IpAddress, IpRange } from './ip-range.ts'
 
-/** Many ranges of addresses as few that do not overlap, in order: a dict of 100,000 of them costs a search of 17 steps. */
+/** Many address ranges merged into a sorted list without overlaps: a dict of 100,000 takes a search of 17 steps. */
 export class IpRanges {
   readonly #merged: Readonly<Record<4 | 6, readonly IpRange[]>>
 

@@ -24,16 +24,19 @@ interface Numbers {
   isOver: boolean
 }
 
-/** The present on both clocks: days are the wall clock's, everything else is measured on the steady one. */
+/** The current time on both clocks: days follow the wall clock, everything else the steady one. */
 interface Present {
   readonly steady: number
   readonly wall: number
 }
 
-/** Entries of a leak rule that are kept beyond its count, so that some can be taken back. */
+/** Entries of a leak rule kept beyond its count, so that some can be taken back. */
 const spareEntries = 1000
 
-/** Counters of rules in this process: at most `maxCounters`, those without meaning are swept as new ones come, and those over their count are the last that a full store drops. */
+/**
+ * Counters of rules in this process: at most `maxCounters`; obsolete ones are swept as new ones arrive, and those over
+ * their count are the last that a full store drops.
+ */
 export class MemoryRuleStore implements RuleStore {
   readonly #runtime: Runtime
   readonly #maxCounters: number
@@ -114,7 +117,7 @@ export class MemoryRuleStore implements RuleStore {
     if (numbers.used++ === 0) numbers.endsAt = windowEnd(rule, now, days)
   }
 
-  /** Sweeps two counters that mean nothing any more, and drops one where all of them do and the store is full. */
+  /** Sweeps up to two obsolete counters, and drops one if none is obsolete and the store is full. */
   #makeRoom({ steady, wall }: Present): void {
     const now = Math.min(steady, wall)
     for (const entry of [this.#counters.nextToDrop(), this.#counters.nextToDrop(), this.#counters.nextOver()]) {
@@ -126,7 +129,7 @@ export class MemoryRuleStore implements RuleStore {
   }
 }
 
-/** The end of a window that begins now: a day of the calendar where the rule's time is a day. */
+/** The end of a window that begins now: a calendar day if the rule's time is a day. */
 function windowEnd(rule: PolicyRule, now: Present, days: Calendar): number {
   return rule.timeSeconds === daySeconds ? days.windowOf(now.wall).end : now.steady + timeMs(rule)
 }
@@ -142,7 +145,7 @@ function stateOf(rule: PolicyRule, numbers: Numbers | undefined, now: Present, d
 
 const unused: CounterState = { isOver: false, used: 0, usedToday: 0 }
 
-/** Brings numbers to now: what has ended is dropped; a clock that stepped back is absorbed (see `step-back.ts`). */
+/** Brings a counter up to date: drops what has ended; absorbs a clock that stepped back (see `step-back.ts`). */
 function settle(rule: PolicyRule, numbers: Numbers, { steady, wall }: Present, days: Calendar): void {
   if (rule.method === 'leak') {
     const { times } = numbers

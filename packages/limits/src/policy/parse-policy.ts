@@ -17,7 +17,7 @@ import {
   ruleProblem,
 } from './policy.ts'
 
-/** How dict files are read; tests hand in their own. */
+/** How dict files are read; tests pass their own. */
 export type ReadText = (path: string) => string
 
 const sections = ['dicts', 'rules', 'result', 'options'] as const
@@ -25,7 +25,7 @@ type Section = (typeof sections)[number]
 
 /**
  * Parses a policy file: `[dicts]` of `name : path`, `[rules]` of `rule : [method] [conditions] [values] [result]`,
- * `[result]` of `number : {json}`, and `[options]` with `timeZone : name`. The first mistake is thrown with file:line.
+ * `[result]` of `number : {json}`, and `[options]` with `timeZone : name`. Throws the first mistake with file:line.
  */
 export function parsePolicyText(text: string, file = 'policy', readText: ReadText = readFromDisk): Policy {
   let section: Section | undefined
@@ -68,8 +68,8 @@ export function parsePolicyText(text: string, file = 'policy', readText: ReadTex
 }
 
 /**
- * Writes a policy as a file; dicts are written as the names of their files. Values that a file has no words for (with a
- * comma, a semicolon, a bracket) are refused, since another policy would be read from it.
+ * Writes a policy as a file; dicts are written as the names of their files. Values that a file cannot express (with a
+ * comma, semicolon or bracket) are refused, because another policy would be read from it.
  */
 export function writePolicyText(policy: Policy): string {
   const lines = ['[options]', `timeZone : ${policy.timeZone}`, '', '[dicts]']
@@ -151,7 +151,7 @@ function parseNumbers(text: string, names: readonly string[]): Record<string, nu
   return numbers
 }
 
-/** The number of a row of the results; throws a sentence. */
+/** The number of a result row; throws a message. */
 export function resultNumber(name: string): number {
   if (!/^\d{1,9}$/.test(name)) throw new Error(`"${name}" is not a result number`)
   return Number(name)
@@ -166,12 +166,12 @@ export function parseResult(value: string): ResultRow {
   return row as ResultRow
 }
 
-/** A time zone that can be counted in; throws a sentence. */
+/** Validates a time zone; throws a message. */
 export function knownTimeZone(timeZone: string): string {
   return calendarWindow({ limit: 1, unit: 'day', timeZone }).timeZone
 }
 
-/** Reads a dict file: one value a line; throws a sentence. */
+/** Reads a dict file, one value per line; throws a message. */
 export function readDict(path: string, policyFile: string, readText: ReadText): PolicyDict {
   const place = isAbsolute(path) ? path : join(dirname(policyFile), path)
   let text: string

@@ -28,7 +28,7 @@ interface RuleDocument {
   readonly shadow?: boolean
 }
 
-/** A condition in that form: a value or a list of them, or one word that says what. */
+/** A condition in that form: a value, a list of values, or an operator. */
 type ConditionDocument =
   | string
   | number
@@ -44,7 +44,10 @@ type ConditionDocument =
       readonly together?: boolean
     }
 
-/** Parses a policy of any form: YAML and JSON by their first letters or the file's name, else the rule file. */
+/**
+ * Parses a policy in any format: YAML and JSON are recognised by their first characters or the file's name, anything
+ * else is a rule file.
+ */
 export function parsePolicy(text: string, file = 'policy', readText: ReadText = readFromDisk): Policy {
   const isDocument =
     /\.(ya?ml|json)$/.test(file) || /^\s*\{/.test(text) || /^(timeZone|rules|dicts|results):/m.test(text)
@@ -73,7 +76,7 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
     }
   }
   keepDigits(document)
-  // Aliases that unfold to too much are refused here.
+  // Aliases that expand to too much are refused here.
   const root = at([], () => document.toJS() as Record<string, unknown>)
   for (const name of Object.keys(root)) {
     at([name], () => requireKnown(name, ['timeZone', 'dicts', 'rules', 'results']))
@@ -100,10 +103,7 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
   return { timeZone, dicts, results, rules }
 }
 
-/**
- * Values of parameters are text: a number among them is taken as it is written, so that 2121914418680830963 and 007 keep
- * their digits.
- */
+/** Parameter values are text: numbers are kept as written, so that 2121914418680830963 and 007 keep their digits. */
 function keepDigits(document: Document): void {
   const isUnder = (path: readonly unknown[], ...names: string[]) =>
     path.some((node) => isPair(node) && isScalar(node.key) && names.includes(String(node.key.value)))
@@ -240,7 +240,7 @@ function toCondition(key: string, value: unknown): Condition {
   return { key, op: op as 'below' | 'above', bound: operand as number, together }
 }
 
-/** One value or a list of them as texts, without the spaces around them: those of a call are looked at without theirs. */
+/** One value or a list of them as trimmed strings: a call's values are trimmed too. */
 function toTexts(name: string, value: unknown): string[] {
   return [value].flat().map((item) => {
     const text = ['string', 'number', 'boolean'].includes(typeof item) ? String(item).trim() : ''

@@ -15,7 +15,7 @@ export interface PolicyRule {
   /** How many entries a feedback takes back. */
   readonly erase1: number
   readonly erase2: number
-  /** Which row of the results is answered. */
+  /** The result row to answer with. */
   readonly result: number
   /** The rule's number in answers. */
   readonly returnCode: number
@@ -23,7 +23,7 @@ export interface PolicyRule {
   readonly shadow: boolean
 }
 
-/** A row of the results: what is answered. `Ret_type` of 2 and above means that the call is not admitted. */
+/** A result row: the answer. `Ret_type` of 2 and above means that the call is not admitted. */
 export interface ResultRow {
   readonly Ret_type: number
   readonly [field: string]: unknown
@@ -43,13 +43,13 @@ export interface PolicyDict {
   readonly values: readonly string[]
 }
 
-/** Where the days of a policy begin unless it says otherwise. */
+/** The default time zone for a policy's days. */
 export const defaultTimeZone = 'Asia/Shanghai'
 
-/** 100 years: beyond, times in milliseconds are no longer exact. */
+/** 100 years: beyond that, times in milliseconds are no longer exact. */
 const maxTimeSeconds = 100 * 365.25 * 86_400
 
-/** How many times a counter of a leak rule may hold. */
+/** How many timestamps a leak rule's counter may hold. */
 const maxLeakCount = 1_000_000
 
 /** A time of this many seconds is a day of the calendar. */
@@ -68,7 +68,7 @@ const row = (type: number, reason: string, errorNumber: number): ResultRow => ({
   Version: 0,
 })
 
-/** The rows that every policy has: 0 no rule applies, 1 rules apply and none is over, 2 denied. */
+/** The rows of every policy: 0 no rule applies, 1 rules apply but none is over, 2 denied. */
 export const defaultResults: Readonly<Record<number, ResultRow>> = {
   0: row(0, 'Allow', 0),
   1: row(1, 'Allow', 0),
@@ -116,12 +116,12 @@ export function ruleProblem(
   return boundsProblem(rule.conditions)
 }
 
-/** What is wrong with a dict, or undefined; an empty one has nobody in it. */
+/** What is wrong with a dict, or undefined; an empty dict matches nobody. */
 export function dictProblem({ values }: PolicyDict): string | undefined {
   return values.length === 0 ? undefined : valuesProblem(values)
 }
 
-/** What is wrong with the first of some values that is not well formed, or undefined. */
+/** What is wrong with the first malformed value, or undefined. */
 function valuesProblem(values: readonly string[]): string | undefined {
   if (values.length === 0) return 'it has no value'
   for (const value of values) {

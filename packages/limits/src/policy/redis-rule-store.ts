@@ -7,19 +7,19 @@ import { ServerScripts } from '../redis/server-scripts.ts'
 import { daySeconds } from './policy.ts'
 import { type RuleCounter, type RuleStore, type StoreAnswer, type StoreCall, timeMs } from './rule-store.ts'
 
-/** How counters of rules are kept on Redis. */
+/** Options for rule counters on Redis. */
 export interface RedisRuleStoreOptions {
   /**
-   * The beginning of all keys, with the hash tag that puts them on one node: the counters of one call must be decided
-   * in one step.
+   * The prefix of all keys, with the hash tag that puts them on one node: one call's counters must be decided in one
+   * step.
    * @default '{fb:rules}'
    */
   readonly prefix?: string
   /** How the times of leak rules are kept. A list is smaller, a sorted set is readable with its scores. @default 'list' */
   readonly leakStorage?: 'list' | 'zset'
-  /** A call that has not run by then never does. @default 1000 */
+  /** A call that has not run by then will not run. @default 1000 */
   readonly deadlineMs?: number
-  /** For tests only: the time that scripts are handed. @internal */
+  /** Only for tests: the time passed to scripts. @internal */
   readonly testClock?: { now(): number }
 }
 

@@ -6,13 +6,13 @@ import { emptyPolicy, type Policy } from './policy.ts'
 import { type PolicyDiff, PolicyHistory, type PolicyVersion } from './policy-history.ts'
 import type { RuleCounter, RuleStore, StoreAnswer, StoreCall } from './rule-store.ts'
 
-/** How a rule service is made. */
+/** Options of a rule service. */
 export interface RuleServiceOptions {
   /** @default counters in this process */
   readonly store?: RuleStore
   /** For the times in the history. @default the wall clock */
   readonly clock?: Clock
-  /** How many past policies can be looked at and returned to. @default 50 */
+  /** How many past policies can be viewed and restored. @default 50 */
   readonly maxVersions?: number
 }
 
@@ -21,7 +21,7 @@ export interface ServiceAnswer extends PreparedAnswer {
   readonly isCounted: boolean
 }
 
-/** A rule with its number, its line, and how often it applied and was over since this policy was loaded. */
+/** A rule with its number, its line, and how often it applied and was exceeded since this policy was loaded. */
 export interface RuleInfo {
   readonly return: number
   readonly line: string
@@ -44,8 +44,8 @@ type Maybe<T> = T | Promise<T>
  * Decides calls by a policy: the first rule that is over its limit wins; a direct rule wins where it appears; if some
  * apply and none is over, the answer is result 1; if none applies, result 0.
  *
- * A call works on the policy that it found at its start, so that its answer is of one version. A load replaces the
- * policy in one assignment; counters are the store's and go on where a rule is unchanged.
+ * A call uses the policy in force at its start, so that its answer is consistent. A load replaces the policy in one
+ * assignment; counters are in the store and continue for unchanged rules.
  */
 export class RuleService {
   readonly #store: RuleStore
@@ -68,14 +68,14 @@ export class RuleService {
     return this.#current.policy
   }
 
-  /** Puts a policy into force; its version. */
+  /** Puts a policy into force; returns its version. */
   load(policy: Policy, origin = 'api'): number {
     const version = this.#current.version + 1
     this.put({ version, loadedAtMs: this.#clock.now(), origin, policy })
     return version
   }
 
-  /** Puts a policy into force under a version that was given elsewhere; one that is not above the current is refused. */
+  /** Puts a policy into force under a version assigned elsewhere; refuses one that is not above the current version. */
   put(given: PolicyVersion): void {
     const { version, policy } = given
     if (version <= this.version) throw new RangeError(`version ${version} is not above ${this.version}`)
@@ -86,12 +86,12 @@ export class RuleService {
     this.#current = next
   }
 
-  /** A policy that is kept; `FB_POLICY_VERSION` where it is not. */
+  /** A kept policy; `FB_POLICY_VERSION` if it is not kept. */
   versionOf(version: number): PolicyVersion {
     return this.#history.get(version)
   }
 
-  /** Puts an earlier policy into force again, under a new version. */
+  /** Restores an earlier policy under a new version. */
   rollback(version: number): number {
     return this.load(this.#history.get(version).policy, `rollback to ${version}`)
   }
@@ -130,7 +130,7 @@ export class RuleService {
     return then(this.#decide(this.#apply(policy, parameters, 'add')), () => policy.version)
   }
 
-  /** Every rule that a call finds over, or the one answer that says that none is. */
+  /** Every rule that a call exceeds, or the one answer that none is exceeded. */
   browseComplete(parameters: CallParameters, writesThrough = false): Maybe<readonly PreparedAnswer[]> {
     const policy = this.#current
     const applied = this.#apply(policy, parameters, writesThrough ? 'through' : 'look', true)
@@ -144,7 +144,7 @@ export class RuleService {
     })
   }
 
-  /** Takes back a rule's `erase1` or `erase2` entries, once per request id; how many counters that changed. */
+  /** Takes back a rule's `erase1` or `erase2` entries, once per request id; returns how many counters changed. */
   async feedback(parameters: CallParameters, kind: 'erase1' | 'erase2', requestId?: string): Promise<number> {
     const policy = this.#current
     const { counted, call } = this.#apply(policy, parameters, 'look')
@@ -171,7 +171,7 @@ export class RuleService {
     return { used: states[0]!.used, usedToday: states[0]!.usedToday }
   }
 
-  /** Throws where the store cannot be reached. */
+  /** Throws if the store cannot be reached. */
   async checkAlive(): Promise<void> {
     await this.#store.checkAlive()
   }
@@ -194,7 +194,7 @@ export class RuleService {
         isDirectlyDenied ||= rule.answer.isDenied
       }
     }
-    // The first counter that is over decides whether the call is counted: of all, those that deny come first.
+    // The first counter that is over decides whether the call is counted: those that deny come first.
     if (isComplete) counted.sort((a, b) => Number(b.answer.isDenied) - Number(a.answer.isDenied))
     const isDenied = isComplete ? isDirectlyDenied : (direct?.answer.isDenied ?? false)
     return { rules, counted, direct, call: storeCall(policy, parameters, counted, mode, deciding, isDenied) }
@@ -205,7 +205,7 @@ export class RuleService {
     return this.#store.decide(call)
   }
 
-  /** Counts what applied and what was over, and finds the rule that decides. */
+  /** Counts which rules applied and which were exceeded, and finds the one that decides. */
   #count({ rules, counted, direct, call }: Applied, { states }: StoreAnswer): CompiledRule | undefined {
     let winner: CompiledRule | undefined
     for (const rule of rules) rule.counts.applied++

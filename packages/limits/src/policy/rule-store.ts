@@ -6,13 +6,13 @@ export interface RuleCounter {
   /** The rule's identity and the values that it counts by, escaped. */
   readonly key: string
   readonly rule: PolicyRule
-  /** True where the call is denied when this one is over. */
+  /** True if the call is denied when this counter is over. */
   readonly denies: boolean
 }
 
 /** One call against the counters of the rules that apply to it. */
 export interface StoreCall {
-  /** `look` only tells, `add` counts on all, `through` counts on all unless the call is denied. */
+  /** `look` only reads, `add` counts on all, `through` counts on all unless the call is denied. */
   readonly mode: 'look' | 'add' | 'through'
   readonly counters: readonly RuleCounter[]
   /** How many of them decide: those before the first direct rule. */
@@ -23,7 +23,7 @@ export interface StoreCall {
   readonly days: Calendar
 }
 
-/** How one counter stood before the call was counted. */
+/** One counter's state before the call was counted. */
 export interface CounterState {
   readonly isOver: boolean
   /** Within the rule's time. */
@@ -32,7 +32,7 @@ export interface CounterState {
   readonly usedToday: number
 }
 
-/** What a store found and did. */
+/** A store's result. */
 export interface StoreAnswer {
   readonly isCounted: boolean
   readonly states: readonly CounterState[]
@@ -41,14 +41,14 @@ export interface StoreAnswer {
 /** Where the counters of rules live; each call is one atomic step. */
 export interface RuleStore {
   decide(call: StoreCall): StoreAnswer | Promise<StoreAnswer>
-  /** Takes entries of a counter back, once per request id where one is given; false where it came before. */
+  /** Takes back entries of a counter, once per request id if one is given; false if the id was used before. */
   takeBack(
     counter: RuleCounter,
     entries: number,
     requestId: string | undefined,
     days: Calendar,
   ): boolean | Promise<boolean>
-  /** Throws where the store cannot be reached. */
+  /** Throws if the store cannot be reached. */
   checkAlive(): void | Promise<void>
 }
 

@@ -1,39 +1,39 @@
 import type { Clock, Timers } from '@firebreak/core'
 import { type Redis, replyErrorCode } from '@firebreak/redis'
 
-/** When Redis counts as away, and how soon it is asked again. */
+/** When Redis counts as unreachable, and how soon it is probed. */
 export interface AvailabilityOptions {
   /** A call that takes longer has failed. */
   readonly deadlineMs: number
   /** This many consecutive failures open the circuit. */
   readonly failures: number
-  /** How often an open circuit asks whether Redis is back. */
+  /** How often an open circuit probes Redis. */
   readonly probeMs: number
   readonly clock: Clock
   readonly timers: Timers
   onError(error: unknown): void
-  /** Redis counts as away, or as back. */
+  /** Called when Redis counts as unreachable, or as recovered. */
   onAway?(isAway: boolean): void
 }
 
-/** A call did not come back within its deadline; whether it ran is not known, so it is never repeated. */
+/** A call was not answered within its deadline; it is unknown whether it ran, so it is never repeated. */
 export class DeadlineError extends Error {}
 
-/** A call that has no reply yet. */
+/** A call without a reply yet. */
 interface Call {
   /** Its deadline, by the steady clock. */
   readonly endsAt: number
   failed(error: unknown): void
 }
 
-/** Unanswered probes that a client may hold in its queue while it is not connected. */
+/** Unanswered probes that may sit in a client's queue while it is not connected. */
 const maxProbes = 32
 
 /**
  * A deadline for each call and a circuit breaker over all of them.
  *
- * While the circuit is open nothing is sent but a PING every `probeMs` (a probe must not charge anybody), and one more
- * as soon as the client says that it is connected again; the first PONG closes it.
+ * While the circuit is open only a PING every `probeMs` is sent (a probe must not charge anyone), and another as soon
+ * as the client reports that it is connected again; the first PONG closes it.
  */
 export class Availability {
   readonly #redis: Redis
@@ -51,12 +51,12 @@ export class Availability {
     this.#options = options
   }
 
-  /** True while Redis counts as away. */
+  /** True while Redis counts as unreachable. */
   get isOpen(): boolean {
     return this.#isOpen
   }
 
-  /** Makes one call under the deadline; rejects where it fails, and counts that. */
+  /** Makes one call under the deadline; rejects and counts a failure. */
   call<T>(run: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => this.start(run, resolve, reject))
   }
@@ -105,7 +105,7 @@ export class Availability {
 
   #failed(error: unknown): void {
     this.#options.onError(error)
-    // A server that answers, be it with an error about this key, is not away.
+    // A server that answers, even with an error about this key, is reachable.
     const code = replyErrorCode(error)
     if (code !== undefined && !awayCodes.has(code)) return
     this.#failures++
@@ -149,7 +149,7 @@ export class Availability {
   }
 }
 
-/** What `run` gives; a client that throws instead of rejecting has rejected. */
+/** The result of `run`; a client that throws counts as having rejected. */
 function outcomeOf<T>(run: () => Promise<T>): Promise<T> {
   try {
     return run()

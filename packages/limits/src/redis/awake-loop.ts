@@ -1,6 +1,6 @@
 import type { Clock } from '@firebreak/core'
 
-/** What the loop runs on. */
+/** What the loop needs. */
 export interface AwakeLoopSystem {
   readonly cores: number
   readonly clock: Clock
@@ -8,16 +8,16 @@ export interface AwakeLoopSystem {
 }
 
 /**
- * Keeps the event loop turning while a reply is due within microseconds, instead of letting the process fall asleep.
+ * Keeps the event loop spinning while a reply is due within microseconds, instead of letting the process sleep.
  *
- * A sleeping process must be woken by the one that writes to it. Between two cores of a virtual machine that takes 10 to
- * 25 µs and costs both sides, as much as the decision that is waited for; and while this process sleeps and wakes, Redis
- * has run out of work and falls asleep in its turn. For a crowd on a hot key, kept awake, a round costs less processor
- * time than with the sleep in it (`npm run -s bench -- limits --only=redis-hot`).
+ * A sleeping process must be woken by the one that writes to it. Between two cores of a virtual machine that takes 10
+ * to 25 µs of both sides' time, as much as the decision itself; and while this process sleeps and wakes, Redis runs out
+ * of work and falls asleep too. For a crowd on a hot key, kept awake, a round costs less processor time than with the
+ * sleep in it (`npm run -s bench -- limits --only=redis-hot`).
  *
- * It is bounded: no reply is waited for longer than `maxMs`, and none at all unless the last one came within that, so
- * that a Redis which is further away, or busy, is awaited asleep. The loop turns as usual meanwhile: input, timers and
- * other callbacks are served as they come. On one core it would keep Redis itself from running, and never happens.
+ * It is bounded: it spins for at most `maxMs`, and only if the last reply came within that, so the process sleeps while
+ * waiting for a distant or busy Redis. The loop runs as usual meanwhile: input, timers and other callbacks are served
+ * as they come. On a single core it would keep Redis itself from running, so it is disabled there.
  */
 export class AwakeLoop {
   readonly #maxMs: number
@@ -32,7 +32,7 @@ export class AwakeLoop {
     this.#system = system
   }
 
-  /** A reply is awaited from `now` on, a time of the steady clock. */
+  /** A reply is awaited since `now`, a time of the steady clock. */
   sent(now: number): void {
     this.#awaited++
     this.#until = now + this.#maxMs
@@ -41,7 +41,7 @@ export class AwakeLoop {
     this.#system.setImmediate(this.#turn)
   }
 
-  /** It came after `tookMs`, or failed. */
+  /** It arrived after `tookMs`, or failed. */
   answered(tookMs: number): void {
     this.#awaited--
     this.#isNear = tookMs < this.#maxMs

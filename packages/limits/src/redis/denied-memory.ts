@@ -9,12 +9,11 @@ interface Denial {
 }
 
 /**
- * Denials that are still in force: until `retryAfterMs` has passed the same call would be denied again, whoever makes
- * it, so Redis need not be asked. Time is counted from when the call was sent, so that it never lasts longer than Redis
- * would have said.
+ * Denials still in force: until `retryAfterMs` has passed, the same call would be denied again, whoever makes it, so
+ * Redis need not be asked. Time is counted from when the call was sent, so it never lasts longer than Redis said.
  *
- * What can end a denial early (a refund, a reset) clears it in this process at once; from another process it is seen
- * when the denial has run out.
+ * What can end a denial early (a refund, a reset) clears it in this process at once; if it happens in another process,
+ * the denial still runs out here.
  */
 export class DeniedMemory {
   readonly #denials = new Map<string, Denial>()
@@ -42,7 +41,7 @@ export class DeniedMemory {
     })
   }
 
-  /** The answer to a call that is known to be denied; undefined where Redis must be asked. */
+  /** The answer to a call that is known to be denied; undefined if Redis must be asked. */
   answer(key: string, cost: number): Answer | undefined {
     if (this.#denials.size === 0) return undefined
     const denial = this.#denials.get(key)

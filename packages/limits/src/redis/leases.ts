@@ -1,9 +1,9 @@
 import type { Clock } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 
-/** How a process takes units ahead. */
+/** How a process leases units in advance. */
 export interface LeaseOptions {
-  /** Units taken from Redis at once. */
+  /** Units taken from Redis at a time. */
   readonly units: number
   /** Units not used by then are given up. @default 1000 */
   readonly maxMs?: number
@@ -16,7 +16,7 @@ interface Lease {
 }
 
 /**
- * Units charged on Redis ahead and given out here without a call.
+ * Units charged on Redis in advance and given out here without a call.
  *
  * The bound: every unit given out was charged, so Redis never admits more than the limit; but a unit may be used up to
  * `maxMs` after it was charged (never past the time at which the limit is unused again), so one window can see at most
@@ -37,7 +37,7 @@ export class Leases {
     this.#maxKeys = maxKeys
   }
 
-  /** Uses leased units; undefined where there are not enough. */
+  /** Uses leased units; undefined if there are not enough. */
   use(key: string, cost: number): Answer | undefined {
     const lease = this.#leases.get(key)
     if (lease === undefined) return undefined
@@ -50,7 +50,7 @@ export class Leases {
     return { ...lease.answer, remaining: lease.answer.remaining + lease.units, source: 'lease' }
   }
 
-  /** Fetches a lease with `take`, which asks Redis for `units`; one fetch for a key at a time. */
+  /** Fetches a lease with `take`, which requests `units` from Redis; one fetch per key at a time. */
   fetch(key: string, take: () => Promise<Answer>): Promise<Answer> {
     let fetching = this.#fetching.get(key)
     if (fetching === undefined) {

@@ -2,7 +2,7 @@ import { keySlot } from '@firebreak/core/commands'
 import type { LimitSpec } from '../spec/spec.ts'
 import { specId } from '../spec/specs.ts'
 
-/** The names on Redis of one key of one limit; all share the hash tag made of the key. */
+/** The Redis keys for one key of one limit; all share the hash tag derived from the key. */
 export class LimitKeys {
   readonly #head: string
   readonly #tail: string
@@ -31,7 +31,7 @@ export class LimitKeys {
 
 /**
  * The spec in a few letters: its kind's capitals and a digest (FNV-1a, 32 bits) of its parameters. Each key on Redis
- * bears it, so that two limits with one prefix never share a state, nor does one whose parameters were changed.
+ * contains it, so that two limits with the same prefix never share state, and changed parameters start over.
  */
 function shortId(spec: LimitSpec): string {
   let digest = 0x811c9dc5
@@ -46,8 +46,8 @@ const allInTag = /[%{}]/g
 const encode = (letter: string) => `%${letter.charCodeAt(0).toString(16)}`
 
 /**
- * A segment of a Redis key: `% { } :` are percent-encoded, so that no segment can end another, close a hash tag or
- * stand for two. An empty one is `%`, which nothing else becomes (an empty hash tag is none).
+ * A segment of a Redis key: `% { } :` are percent-encoded, so that no segment can end another, close a hash tag or pass
+ * for two. An empty one is written as `%`, which nothing else becomes (an empty hash tag does not count as one).
  */
 export function escapeSegment(segment: string): string {
   if (segment === '') return '%'

@@ -16,11 +16,11 @@ import { scriptOf } from './scripts.ts'
 import { ServerScripts } from './server-scripts.ts'
 import { type BatcherOptions, TakeBatcher } from './take-batcher.ts'
 
-/** How a limiter on Redis is made. */
+/** Options of a limiter on Redis. */
 export interface RedisLimiterOptions {
-  /** The beginning of its keys. @default 'fb:limit' */
+  /** The prefix of its keys. @default 'fb:limit' */
   readonly prefix?: string
-  /** The name in answers of `all` and in metrics. @default made of the spec */
+  /** The name in answers of `all` and in metrics. @default derived from the spec */
   readonly name?: string
   /** How long Redis may take to answer. @default 50 */
   readonly deadlineMs?: number
@@ -29,23 +29,23 @@ export interface RedisLimiterOptions {
    * @default 'open'
    */
   readonly onUnavailable?: 'open' | 'closed' | 'local'
-  /** Failures one after the other after which Redis is only probed. @default 3 */
+  /** Consecutive failures after which Redis is only probed. @default 3 */
   readonly breakerFailures?: number
   /** How often it is probed then. @default 200 */
   readonly probeMs?: number
   /**
-   * For how many milliseconds the event loop is kept from sleeping when 32 callers and more wait for one reply, where
-   * the last reply came within that; see `AwakeLoop`. 0 for never.
+   * For how many milliseconds the event loop is kept from sleeping when 32 or more callers wait for one reply and the
+   * last one came within that time; see `AwakeLoop`. 0: never.
    * @default 0.15
    */
   readonly awakeMs?: number
   /** Deny a denied key again without asking, until its `retryAfterMs`. @default true (never for `concurrency`) */
   readonly rememberDenied?: boolean
-  /** Take units ahead and give them out without a call; see `Leases` for the bound. @default none */
+  /** Lease units in advance and give them out without a call; see `Leases` for the bound. @default none */
   readonly lease?: LeaseOptions
-  /** The most keys that memory of denials, leases and the `local` policy hold. @default 100000 */
+  /** Maximum number of keys held by remembered denials, leases and the `local` policy. @default 100000 */
   readonly maxKeys?: number
-  /** The most calls of `wait` that stand in line at once. @default 1000 */
+  /** Maximum number of waiting calls of `wait`. @default 1000 */
   readonly maxWaiting?: number
   /** Called when Redis becomes unreachable and `onUnavailable` takes over, and when it recovers; for alarms. */
   readonly onAway?: (isAway: boolean) => void
@@ -53,9 +53,9 @@ export interface RedisLimiterOptions {
   readonly onError?: (error: unknown) => void
   /** @default the runtime's timers */
   readonly timers?: Timers
-  /** Where time, timers and names come from. @default the system's */
+  /** Time, timers and ids. @default the system's */
   readonly runtime?: Runtime
-  /** For tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
+  /** Only for tests: the time passed to scripts. Production always uses Redis' own. @internal */
   readonly testClock?: { now(): number }
 }
 
@@ -70,7 +70,7 @@ export class RedisLimiter {
   readonly keys: LimitKeys
   /** @internal */
   readonly redis: Redis
-  /** What it was made with. @internal */
+  /** Its options. @internal */
   readonly client: RedisClient
   /** @internal */
   readonly scripts: ServerScripts
@@ -78,7 +78,7 @@ export class RedisLimiter {
   readonly #runtime: Runtime
   readonly #availability: Availability
   readonly #takes: TakeBatcher
-  /** For peeks and leases, which are nobody's call. */
+  /** For peeks and leases, which no caller waits for. */
   readonly #looks: TakeBatcher
   readonly #denied: DeniedMemory | undefined
   readonly #leases: Leases | undefined
@@ -147,7 +147,7 @@ export class RedisLimiter {
       spec,
       take: (key, cost) => this.take(key, cost),
       peek: (key) => this.peek(key),
-      // What cannot be given back now runs out with its window.
+      // What cannot be returned now expires with its window.
       refund: (key, cost) => this.refund(key, cost).catch(() => false),
       isSynchronous: false,
       clock: runtime.clock,
@@ -156,12 +156,12 @@ export class RedisLimiter {
     })
   }
 
-  /** True while Redis counts as away and the policy answers. */
+  /** True while Redis counts as unreachable and the policy answers. */
   get isUnavailable(): boolean {
     return this.#availability.isOpen
   }
 
-  /** Asks for `cost` units; charged only where admitted. Never rejects because of Redis. */
+  /** Requests `cost` units; charged only if admitted. Never rejects because of Redis. */
   take(key: string, cost = 1, requestId?: string): Promise<Answer> {
     if (!isCost(cost)) return Promise.reject(new LimitCostError(cost))
     const known = this.#denied?.answer(key, cost)
@@ -171,7 +171,7 @@ export class RedisLimiter {
     return this.#takeNow(key, cost, requestId)
   }
 
-  /** How things stand; charges nothing. */
+  /** The current state; charges nothing. */
   peek(key: string): Promise<Answer> {
     if (this.#availability.isOpen) return Promise.resolve(this.unavailable(key, 0))
     return this.#looks.take(key, 0, '')
@@ -187,13 +187,13 @@ export class RedisLimiter {
     if (units === 0) return true
     this.#denied?.forget(key)
     if (this.#availability.isOpen) {
-      // What this process charged in Redis' place is its own to give back; anything else was charged on Redis.
+      // What this process charged in place of Redis is returned here; anything else was charged on Redis.
       const refunded = this.#local?.refundCharged(key, units, requestId)
       if (refunded === undefined) throw new LimitUnavailableError(this.name)
       return refunded
     }
     const keys = [this.keys.state(key)]
-    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    // A hold of `concurrency` is returned by its name, which cannot happen twice.
     const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
     if (isMarked) keys.push(this.keys.refundMark(key, requestId))
     const markMs = Math.max(spanMs(this.spec), 60_000)
@@ -210,12 +210,12 @@ export class RedisLimiter {
     return reply[0] === 1
   }
 
-  /** Calls of `wait` that have not been served yet. */
+  /** Calls of `wait` not served yet. */
   get waiting(): number {
     return this.#line.waiting
   }
 
-  /** Forgets a key: unused and not blocked. Rejects with `FB_LIMIT_UNAVAILABLE` where Redis is away. */
+  /** Forgets a key: unused and not blocked. Rejects with `FB_LIMIT_UNAVAILABLE` if Redis is unreachable. */
   async reset(key: string): Promise<void> {
     this.#denied?.forget(key)
     this.#leases?.forget(key)
@@ -224,7 +224,9 @@ export class RedisLimiter {
     this.#line.poke(key)
   }
 
-  /** Denies a key for so long, whatever its limit says. Rejects with `FB_LIMIT_UNAVAILABLE` where Redis is away. */
+  /**
+   * Denies a key for this long, regardless of its limit. Rejects with `FB_LIMIT_UNAVAILABLE` if Redis is unreachable.
+   */
   async block(key: string, forMs: number): Promise<void> {
     requireWhole('forMs', forMs, 0)
     this.#denied?.forget(key)
@@ -233,20 +235,22 @@ export class RedisLimiter {
     await this.#change(() => this.scripts.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
   }
 
-  /** A change that nobody is waiting to be told of in an answer: it is done, or the caller hears that it may not be. */
+  /** Makes a change whose only result is success: it is done, or the caller learns that it may not have been. */
   async #change<T>(call: () => Promise<T>): Promise<T> {
     const reply = await this.guarded(call)
     if (reply === undefined) throw new LimitUnavailableError(this.name)
     return reply
   }
 
-  /** Waits for its turn instead of being denied: first come first served in this process, bounded in time and number. */
+  /**
+   * Waits for its turn instead of being denied: first come, first served in this process, bounded in time and number.
+   */
   async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)
   }
 
-  /** The state's key, and the block's where the state is not a string that can hold it. @internal */
+  /** The state's key, and the block's if the state is not a string that can hold it. @internal */
   redisKeys(key: string): readonly string[] {
     const { algorithm } = this.plan
     const state = this.keys.state(key)
@@ -305,7 +309,7 @@ export class RedisLimiter {
     const isOpen = this.#options.onUnavailable !== 'closed' && cost <= this.plan.maxCost
     return {
       allowed: isOpen,
-      // Nothing is known; an open policy admits whatever the limit would.
+      // Nothing is known; an open policy admits everything that the limit could.
       remaining: isOpen ? this.plan.maxCost - cost : 0,
       retryAfterMs: isOpen ? 0 : cost > this.plan.maxCost ? null : (this.#options.probeMs ?? 200),
       resetMs: 0,

@@ -5,7 +5,7 @@ import type { LimitSpec } from '../spec/spec.ts'
 import { capacityOf } from '../spec/specs.ts'
 import type { AlgorithmName } from './scripts.ts'
 
-/** How a spec is carried out on Redis: the script's algorithm, its parameters, and how its numbers become an answer. */
+/** How a spec runs on Redis: the script's algorithm, its parameters, and how its numbers become an answer. */
 export interface RedisPlan {
   readonly algorithm: AlgorithmName
   /** The script's parameters; those of the calendar depend on the server's time. */
@@ -14,7 +14,7 @@ export interface RedisPlan {
   readonly unit: number
   /** The highest level. */
   readonly capacity: number
-  /** How much of the level drains a millisecond, where the time to reset follows from the level alone; else 0. */
+  /** How much of the level drains per millisecond, if the time to reset follows from the level alone; otherwise 0. */
   readonly rate: number
   readonly paces: boolean
   /** The highest cost that can ever be admitted. */
@@ -42,7 +42,7 @@ export function redisPlan(spec: LimitSpec): RedisPlan {
       return {
         ...plain('window', []),
         parameters: (serverNowMs) => {
-          // Two windows are sent, so that an edge passed on the way needs no second call.
+          // Two windows are sent, so that an edge passed in transit needs no second call.
           if (last.length === 0 || serverNowMs < last[3]! || serverNowMs >= last[4]!) {
             const { start, end } = calendar.windowOf(serverNowMs)
             last = [spec.limit, 0, 0, start, end, calendar.windowOf(end).end]
@@ -70,7 +70,7 @@ export function redisPlan(spec: LimitSpec): RedisPlan {
 }
 
 /**
- * The answer of the n-th admitted call of a run, n from 0, from the level after all of them: each later one added its
+ * The answer to the n-th admitted call of a run, n from 0, given the level after all of them: each later one added its
  * cost to the level.
  */
 export function admittedAnswer(
@@ -85,14 +85,14 @@ export function admittedAnswer(
     allowed: true,
     remaining: Math.floor((plan.capacity - level) / plan.unit),
     retryAfterMs: 0,
-    // What comes on top of draining the level is how far a clock that stepped back is behind the state.
+    // Beyond draining the level, this is how far a clock that stepped back is behind the state.
     resetMs: plan.rate > 0 ? Math.ceil(level / plan.rate) + resetMs - Math.ceil(levelAfterAll / plan.rate) : resetMs,
     delayMs: plan.paces && cost > 0 && level > plan.unit ? Math.ceil((level - plan.unit) / plan.rate) : 0,
     source: 'redis',
   }
 }
 
-/** The answer of a denied call; a level of -1 says that the key is blocked. */
+/** The answer to a denied call; a level of -1 means that the key is blocked. */
 export function deniedAnswer(
   plan: RedisPlan,
   cost: number,

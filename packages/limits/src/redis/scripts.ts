@@ -27,8 +27,8 @@ const parts: Record<AlgorithmName | Call | 'time' | 'states' | 'algorithms', str
 const made = new Map<string, RedisScript>()
 
 /**
- * The script of a call with the algorithms that it needs: the parts are joined, so that a server compiles and runs no
- * more than those.
+ * The script of a call with the algorithms that it needs: only those parts are joined, so that a server compiles and
+ * runs nothing else.
  */
 export function scriptOf(call: Call, algorithms: readonly AlgorithmName[]): RedisScript {
   const needed = [...new Set(algorithms)].sort()
@@ -47,7 +47,7 @@ const even: Partial<Record<AlgorithmName, RedisScript>> = {
   window: defineScript('limits-take-even-window', [parts.time, parts.states, file('take-window')].join('\n')),
 }
 
-/** The script of takes that all have one cost: written out for the algorithms that are used most. */
+/** The script for takes of equal cost: written out for the most used algorithms. */
 export function evenTakeScript(algorithm: AlgorithmName): RedisScript {
   return even[algorithm] ?? scriptOf('take', [algorithm])
 }

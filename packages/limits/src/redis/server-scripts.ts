@@ -3,11 +3,11 @@ import type { Redis, RedisArgument, RedisScript } from '@firebreak/redis'
 import { DeadlineError } from './availability.ts'
 import { ServerTime } from './server-time.ts'
 
-/** How scripts that begin with time.lua are run. */
+/** Options for scripts that begin with time.lua. */
 export interface ServerScriptsOptions {
-  /** After this a call that has not run must not run any more. */
+  /** A call that has not run by then must not run any more. */
   readonly deadlineMs: number
-  /** For tests only: the time that scripts are handed. */
+  /** Only for tests: the time passed to scripts. */
   readonly testClock: { now(): number } | undefined
   /** @default the system's */
   readonly runtime?: Runtime | undefined
@@ -16,7 +16,7 @@ export interface ServerScriptsOptions {
 /** The arguments after the time. */
 type ArgsOf = (serverNowMs: number) => readonly RedisArgument[]
 
-/** A charge whose reply was lost may have been made. A reply is numbers only: nothing in it is to be decoded as text. */
+/** A charge whose reply was lost may have been made. Replies contain only numbers: nothing needs decoding as text. */
 const sendOptions = { atMostOnce: true, asBytes: true }
 
 /** Runs scripts that begin with time.lua: on Redis' own time, and never after their deadline. */
@@ -33,7 +33,7 @@ export class ServerScripts {
     this.#time = new ServerTime(this.#runtime.wallClock)
   }
 
-  /** The reply after the time. `argsOf` gets the server's time as far as it is known. */
+  /** The reply without the time. `argsOf` gets the server's time as far as it is known. */
   run(script: RedisScript, keys: readonly string[], argsOf: ArgsOf): Promise<readonly number[]> {
     return this.#send(script, keys, argsOf, this.#runtime.clock.now() + this.#options.deadlineMs)
   }
@@ -48,8 +48,8 @@ export class ServerScripts {
     return this.#redis.run(script, keys, args, sendOptions).then((received) => {
       const reply = received as number[]
       this.#time.learn(sentAt, reply[0]!)
-      // The time alone: nothing ran, because it came too late, the server's clock was stepped, or the edges of the
-      // calendar were guessed from a wrong clock. Now its time is known, and asking again cannot charge twice.
+      // Only the time: nothing ran, because it came too late, the server's clock was stepped, or the calendar's edges
+      // were guessed from a wrong clock. Now its time is known, and retrying cannot charge twice.
       return reply.length > 1 ? reply.slice(1) : this.#send(script, keys, argsOf, endsAt)
     })
   }

@@ -1,9 +1,10 @@
 import type { Clock } from '@firebreak/core'
 
 /**
- * What is known of Redis' clock, measured against this process' steady one: a client's wall clock is never compared.
+ * What is known about Redis' clock, relative to this process' steady one: a client's wall clock is never compared.
  *
- * The offset is taken from the moment a call was sent, so it is at most the way there too large: good for "not after".
+ * The offset is computed from the moment a call was sent, so it is too large by at most the one-way transit time: safe
+ * for "not after".
  */
 export class ServerTime {
   readonly #wallClock: Clock
@@ -18,12 +19,12 @@ export class ServerTime {
     this.#offset = serverNowMs - sentAt
   }
 
-  /** The server's time at an instant of the steady clock; without any reply yet, the wall clock's guess. */
+  /** The server's time at an instant of the steady clock; before the first reply, a guess by the wall clock. */
   at(steadyMs: number): number {
     return this.#offset === undefined ? Math.floor(this.#wallClock.now()) : Math.floor(steadyMs + this.#offset)
   }
 
-  /** The server's time after which a call sent now may not run any more; '' where nothing is known yet. */
+  /** The server's time after which a call sent now must not run any more; '' if nothing is known yet. */
   latest(sentAt: number, validForMs: number): number | '' {
     return this.#offset === undefined ? '' : Math.ceil(sentAt + this.#offset + validForMs)
   }

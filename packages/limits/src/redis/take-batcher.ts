@@ -6,10 +6,10 @@ import { AwakeLoop } from './awake-loop.ts'
 import { admittedAnswer, deniedAnswer, type RedisPlan } from './redis-plan.ts'
 import { evenTakeScript, scriptOf } from './scripts.ts'
 
-/** Calls of one key and one cost that came one after the other. */
+/** Successive calls of one key and one cost. */
 interface Run {
   readonly cost: number
-  /** The name of a hold, where the algorithm names its calls. */
+  /** The name of a hold, if the algorithm names its calls. */
   readonly id: string
   readonly waiters: ((answer: Answer) => void)[]
 }
@@ -20,15 +20,15 @@ interface KeyCalls {
   readonly runs: Run[]
 }
 
-/** What a batcher needs of its limiter. */
+/** What a batcher needs from its limiter. */
 export interface BatcherOptions {
   readonly plan: RedisPlan
   readonly runtime: Runtime
-  /** How long to stay awake for a reply that many callers wait for, in milliseconds; 0 for never. */
+  /** How long to stay awake for a reply that many callers wait for, in milliseconds; 0: never. */
   readonly awakeMs: number
-  /** False where each key must travel alone (a cluster: keys lie on different nodes). */
+  /** False if each key needs its own call (a cluster: keys are on different nodes). */
   readonly sharesCalls: boolean
-  /** The keys of a limit's key on Redis. */
+  /** The Redis keys for a limit's key. */
   redisKeys(key: string): readonly string[]
   /** Runs a script of takes: calls `done` with the reply without the time, or `failed` if there is none. */
   run(
@@ -50,28 +50,28 @@ export interface BatcherOptions {
     sentAt: number,
     denial: Answer | undefined,
   ): void
-  /** The answer where the call failed. */
+  /** The answer if the call failed. */
   fallback(key: string, cost: number, requestId: string): Answer
 }
 
-/** Script calls of one limiter on their way at once; what comes meanwhile forms the next batch. */
+/** Script calls of one limiter in flight at a time; what arrives meanwhile forms the next batch. */
 const maxInFlight = 8
-/** From this many callers on, those of one reply are woken in two halves. */
+/** From this many callers, those of one reply are woken in two halves. */
 const minCrowd = 64
-/** Keys in one script call; a script holds up the server for all others. */
+/** Keys in one script call; a script blocks the server for everyone else. */
 const maxKeysPerCall = 50
 
 /**
- * Same-turn calls become one script call.
+ * Combines calls of one turn into one script call.
  *
  * Calls are gathered until the running turn of the event loop has finished all its promise work, then sent together:
- * equal costs of one key as one number, in the order in which they came, so that exactly those are admitted that would
- * have been one by one. While `maxInFlight` calls are on their way, later ones wait for a reply and form the next batch:
- * this bounds what a dying connection can hold. When a call fails, what waits behind it fails with it.
+ * equal costs of one key as one number, in order of arrival, so that exactly the same calls are admitted as one by one.
+ * While `maxInFlight` calls are in flight, later ones wait for a reply and form the next batch: this bounds what a
+ * dying connection can hold. When a call fails, those waiting behind it fail too.
  *
- * On a hot key those who get an answer are those who ask next. All answered at once, they would ask at once, and then
- * this process waits for Redis, and Redis for this process, in turns. So where a reply has many callers and nothing else
- * is on its way, half of them are answered a turn later: from then on Redis decides for one half while this process
+ * On a hot key, the callers that get an answer ask again next. If all were answered at once, they would all ask at
+ * once, and this process and Redis would wait for each other in turns. So if a reply has many callers and nothing else
+ * is in flight, half of them are answered a turn later: from then on Redis decides for one half while this process
  * serves the other.
  */
 export class TakeBatcher {
@@ -81,9 +81,9 @@ export class TakeBatcher {
   readonly #script: RedisScript
   readonly #loop: AwakeLoop
   #pending: KeyCalls[] = []
-  /** Those of `#pending` by key, from the second key on: a hot key alone needs no table. */
+  /** `#pending` by key, from the second key on: a single hot key needs no table. */
   #byKey: Map<string, KeyCalls> | undefined
-  /** The run that was added to last: on a hot key the next call belongs to it too. */
+  /** The run that was extended last: on a hot key the next call belongs to it too. */
   #lastKey: string | undefined
   #lastRun: Run | undefined
   #inFlight = 0
@@ -144,7 +144,7 @@ export class TakeBatcher {
   #schedule(): void {
     if (this.#isScheduled || this.#inFlight >= maxInFlight) return
     this.#isScheduled = true
-    // A tick that is asked for by a microtask comes after all microtasks: every caller of this turn has spoken.
+    // A tick requested from a microtask runs after all microtasks: by then every caller of this turn has called.
     queueMicrotask(() => process.nextTick(this.#flush))
   }
 
@@ -160,8 +160,8 @@ export class TakeBatcher {
   #takePending(): KeyCalls[] {
     const pending = this.#pending
     this.#pending = []
-    // Not cleared: a table that was cleared points to its successor, and one that had grown old would keep alive all
-    // that came after it.
+    // Replaced, not cleared: a cleared table points to its successor, and one in the old generation would keep
+    // everything after it alive.
     this.#byKey = undefined
     this.#lastRun = undefined
     return pending
@@ -193,7 +193,7 @@ export class TakeBatcher {
       },
       () => {
         for (const calls of batch) this.#fail(calls)
-        // They were asked while Redis was not answering: waiting a deadline of their own would only add to it.
+        // They were queued while Redis was not answering: another deadline would only add to the wait.
         for (const calls of this.#takePending()) this.#fail(calls)
         landed()
       },
@@ -210,7 +210,7 @@ export class TakeBatcher {
     }
   }
 
-  /** The cost of all calls of a batch where it is the same and the calls have no names; else 0. */
+  /** The cost of all calls of a batch if it is the same and the calls have no names; otherwise 0. */
   #sameCost(batch: readonly KeyCalls[]): number {
     const { cost } = batch[0]!.runs[0]!
     const isSame = !this.#named && batch.every(({ runs }) => runs.length === 1 && runs[0]!.cost === cost)

@@ -2,9 +2,9 @@ import type { DrainSpec } from './spec.ts'
 import { wholeRatio } from './whole-ratio.ts'
 
 /**
- * Token bucket, leaky bucket, leaky queue and GCRA are one thing in four words: a debt that calls raise and time
- * drains. A token bucket counts what is missing from full instead of what is there; GCRA's theoretical arrival time is
- * now plus the debt; the queue is a bucket whose debt is also the time to wait.
+ * Token bucket, leaky bucket, leaky queue and GCRA are four descriptions of the same thing: a debt that calls raise and
+ * time drains. A token bucket counts what is missing from full instead of what is there; GCRA's theoretical arrival
+ * time is now plus the debt; the queue is a bucket whose debt is also the time to wait.
  *
  * The debt is kept in units of 1/unit call, with `unit` chosen so that a millisecond drains a whole number of them: at
  * 1 per 3000 ms a call is 3000 units and a millisecond drains 1. So no rounding happens anywhere, and nothing drifts.
@@ -18,7 +18,7 @@ export interface DrainPlan {
   readonly unit: number
   /** What a millisecond drains. */
   readonly rate: number
-  /** True where the debt before a call is the time it waits. */
+  /** True if the debt before a call is the time it waits. */
   readonly paces: boolean
 }
 

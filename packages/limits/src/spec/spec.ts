@@ -68,7 +68,7 @@ export interface CalendarWindowSpec {
   readonly timeZone: string
 }
 
-/** At most `limit` units held at once; a hold that is not given back ends after `leaseMs`. */
+/** At most `limit` units held at once; a hold that is not returned ends after `leaseMs`. */
 export interface ConcurrencySpec {
   readonly kind: 'concurrency'
   readonly limit: number
@@ -78,7 +78,7 @@ export interface ConcurrencySpec {
 /** A part of the calendar. */
 export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
 
-/** What is limited and how; made by the functions of the same names, which check it. */
+/** What is limited and how; created and validated by the functions of the same names. */
 export type LimitSpec =
   | FixedWindowSpec
   | SlidingWindowSpec
@@ -91,5 +91,5 @@ export type LimitSpec =
   | CalendarWindowSpec
   | ConcurrencySpec
 
-/** Those that are one draining debt in different words. */
+/** The specs that are a draining debt under different names. */
 export type DrainSpec = TokenBucketSpec | LeakyBucketSpec | LeakyQueueSpec | GcraSpec

@@ -50,7 +50,7 @@ export function slidingWindow(options: {
   return { kind: 'slidingWindow', limit, windowMs, buckets, mode }
 }
 
-/** Two weighted windows: as small as a fixed window, and nearly as smooth as a log where traffic is even. */
+/** Two weighted windows: as small as a fixed window, and nearly as smooth as a log if traffic is even. */
 export function slidingCounter(options: { limit: number; windowMs: number }): SlidingCounterSpec {
   const { limit, windowMs } = options
   requireWhole('limit', limit, 1)
@@ -100,7 +100,7 @@ export function gcra(options: { capacity: number; rate: number; perMs: number })
 export function calendarWindow(options: {
   limit: number
   unit: CalendarUnit
-  /** An IANA name, as `Asia/Shanghai`. @default 'UTC' */
+  /** An IANA name, such as `Asia/Shanghai`. @default 'UTC' */
   timeZone?: string
 }): CalendarWindowSpec {
   const { limit, unit, timeZone = 'UTC' } = options
@@ -118,7 +118,7 @@ export function calendarWindow(options: {
   return { kind: 'calendarWindow', limit, unit, timeZone }
 }
 
-/** `limit` at once; give back with `refund`. */
+/** `limit` at once; return units with `refund`. */
 export function concurrency(options: { limit: number; leaseMs: number }): ConcurrencySpec {
   const { limit, leaseMs } = options
   requireWhole('limit', limit, 1, 1_000_000)
@@ -126,7 +126,7 @@ export function concurrency(options: { limit: number; leaseMs: number }): Concur
   return { kind: 'concurrency', limit, leaseMs }
 }
 
-/** The most that one call can ever be admitted with. */
+/** The highest cost that can ever be admitted. */
 export function capacityOf(spec: LimitSpec): number {
   if (spec.kind === 'leakyQueue') return spec.queue + 1
   return 'capacity' in spec ? spec.capacity : spec.limit
@@ -138,7 +138,7 @@ export function specId(spec: LimitSpec): string {
   return `${kind}-${Object.values(parameters).join('-')}`
 }
 
-/** How long a spec remembers a call at most, in milliseconds; the calendar's by its longest unit. */
+/** How long a spec remembers a call at most, in milliseconds; for the calendar, its longest unit. */
 export function spanMs(spec: LimitSpec): number {
   switch (spec.kind) {
     case 'calendarWindow':

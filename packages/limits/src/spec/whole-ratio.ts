@@ -2,7 +2,7 @@ import { describeValue, InvalidOptionError } from '@firebreak/core'
 
 /**
  * A rate as a fraction of whole numbers in lowest terms: 0.5 per 1000 ms is 1 per 2000 ms. Decimals of up to six places
- * are exact; a third is not a decimal, it is written as 1 per 3000 ms.
+ * are exact; a third is not one, so it is written as 1 per 3000 ms.
  */
 export function wholeRatio(option: string, amount: number, perMs: number): { amount: number; perMs: number } {
   const [top, topPlaces] = wholeDecimal(option, amount)
@@ -14,7 +14,7 @@ export function wholeRatio(option: string, amount: number, perMs: number): { amo
   return { amount: scaledTop / divisor, perMs: scaledBottom / divisor }
 }
 
-/** A positive decimal as a whole number and how many places its point moved. */
+/** A positive decimal as a whole number, and how many places its point moved. */
 function wholeDecimal(option: string, value: number): [whole: number, places: number] {
   if (typeof value === 'number' && value > 0 && Number.isFinite(value)) {
     for (let places = 0; places <= 6; places++) {
@@ -40,5 +40,5 @@ export function requireWhole(option: string, value: number, least: number, most:
   }
 }
 
-/** Products of a limit and its time stay below this, so that every sum of two of them is an exact double. */
+/** Products of a limit and its time stay below this, so that the sum of any two is an exact double. */
 export const largestExact: number = 2 ** 52

@@ -15,7 +15,7 @@ export interface TestedLimiter {
   block(key: string, forMs: number): void | Promise<void>
 }
 
-/** Both engines, for `describe.each`; call within a test file, which then has a Redis of its own. */
+/** Both engines, for `describe.each`; call it in a test file, which then has its own Redis. */
 export function bothEngines(): Record<'local' | 'redis', (spec: LimitSpec, clock: { now(): number }) => TestedLimiter> {
   let server: RedisServer
   let client: Ioredis

@@ -13,7 +13,7 @@ import {
   tokenBucket,
 } from '../spec/specs.ts'
 
-/** One step of a history: time moves (also back), then a call. */
+/** One step of a history: time moves (possibly back), then a call. */
 export interface Step {
   readonly moveMs: number
   readonly call: 'take' | 'refund' | 'peek'
@@ -55,7 +55,7 @@ export const specs: Record<LimitSpec['kind'], fc.Arbitrary<LimitSpec>> = {
   concurrency: fc.record({ limit: small, leaseMs: span }).map(concurrency),
 }
 
-/** A history for a spec whose memory reaches `reachMs` back. */
+/** A history for a spec that remembers `reachMs`. */
 export function history(reachMs: number, options: { stepsBack: boolean; refunds: boolean }): fc.Arbitrary<Step[]> {
   const forward = fc.oneof(
     { weight: 3, arbitrary: fc.constant(0) },

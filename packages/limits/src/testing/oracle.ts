@@ -22,23 +22,23 @@ const floorOf = (a: Fraction): number => {
   return Number(a.top < 0n && quotient * a.bottom !== a.top ? quotient - 1n : quotient)
 }
 
-/** The decimal that a number is written as, exactly. */
+/** The exact decimal that a number is written as. */
 function decimal(value: number): Fraction {
   const [integer, places = ''] = String(value).split('.')
   return { top: BigInt(integer! + places), bottom: 10n ** BigInt(places.length) }
 }
 
 /**
- * An exact, slow and obvious limiter for one key: what is used at an instant is a fraction, worked out again from what
- * was charged; a call is admitted exactly when used + cost ≤ limit.
+ * An exact, slow and obvious limiter for one key: usage at an instant is a fraction, recomputed from what was charged;
+ * a call is admitted exactly if used + cost ≤ limit.
  */
 export interface Oracle {
   readonly limit: number
-  /** What is used at an instant, were nothing to happen until then. */
+  /** Usage at an instant, if nothing happens until then. */
   used(nowMs: number): Fraction
   charge(nowMs: number, cost: number): void
   refund(nowMs: number, units: number): void
-  /** The clock was looked at; it may be behind what was charged. */
+  /** The clock was read; it may be behind what was charged. */
   look(nowMs: number): void
   /** For a draining debt: until when it stays constant after a clock stepped back. */
   standsUntil?(): number
@@ -54,7 +54,7 @@ export function free(oracle: Oracle, nowMs: number): number {
   return Math.max(0, floorOf(minus(whole(oracle.limit), oracle.used(nowMs))))
 }
 
-/** True where nothing at all is used. */
+/** True if nothing is used. */
 export function isUnused(oracle: Oracle, nowMs: number): boolean {
   return oracle.used(nowMs).top <= 0n
 }
@@ -123,7 +123,7 @@ function drain(capacity: number, rate: Fraction): Oracle {
         at = nowMs
         return
       }
-      // Negative where units are free: then the state may be a whole span ahead.
+      // Negative if units are free: then the state may be a whole span ahead.
       const waitMs = over(minus(plus(debt, whole(1)), whole(capacity)), rate)
       at = nowMs + aheadMs(at - nowMs, over(whole(capacity), rate), waitMs)
     },

@@ -11,25 +11,25 @@ export interface WaitingCall {
   before: WaitingCall | undefined
   after: WaitingCall | undefined
   isInLine: boolean
-  /** For one that was admitted and leaves later: takes it out, and says when the place that became free ends. */
+  /** For a call that was admitted and leaves later: removes it, and returns when the freed place ends. */
   giveUpPlace: (() => number | undefined) | undefined
 }
 
 /**
- * The calls waiting for one key, oldest first: a doubly linked list, so that a call can leave from anywhere at once and
- * at the same cost however long the queue is.
+ * The calls waiting for one key, oldest first: a doubly linked list, so that a call can leave from anywhere in constant
+ * time.
  */
 export class CallLine {
   head: WaitingCall | undefined
-  /** The cost of all in line. */
+  /** The total cost of all waiting calls. */
   units = 0
-  /** When the first in line will be admitted, as far as the limit has said. */
+  /** When the first in line will be admitted, as far as the limit has told. */
   turnAt: number | undefined
   /** Sleeps until then. */
   timer: TimerHandle | undefined
-  /** The limit is being asked for the first in line. */
+  /** The limit is being queried for the first in line. */
   isAsking = false
-  /** Those behind the first were looked at since the line had to wait. */
+  /** True once those behind the first have been checked since the line had to wait. */
   isSwept = false
   #tail: WaitingCall | undefined
 
@@ -54,7 +54,7 @@ export class CallLine {
     waiter.after = undefined
   }
 
-  /** Nothing is known of the first in line any more. */
+  /** Nothing is known about the first in line any more. */
   wake(): void {
     this.timer?.cancel()
     this.timer = undefined

@@ -9,11 +9,11 @@ interface PacedCall {
   leave(): void
 }
 
-/** Calls that leave one behind the other without a gap: when each does follows from where the run begins. */
+/** Calls that leave one after another without a gap: each one's time follows from the start of the run. */
 interface Run {
-  /** When its first call leaves, less the time that its units take. */
+  /** When its first call leaves, minus the time that its units take. */
   startsAt: number
-  /** Of all its calls. */
+  /** The cost of all its calls. */
   units: number
   head: PacedCall | undefined
   tail: PacedCall | undefined
@@ -27,15 +27,15 @@ interface Queue {
   timer: TimerHandle | undefined
 }
 
-/** What paced calls need of their limiter. */
+/** What paced calls need from their limiter. */
 export interface PacedOptions {
   readonly clock: Clock
   readonly timers: Timers
-  /** How far units leave apart. */
+  /** The interval between units. */
   readonly intervalMs: number
 }
 
-/** Clocks that are read at different moments agree within this. */
+/** Clocks read at different moments agree within this. */
 const toleranceMs = 2
 
 /**
@@ -56,7 +56,9 @@ export class PacedCalls {
     this.#options = options
   }
 
-  /** Lets a call go after its delay; the function it gives takes it out before, and says when the freed place ends. */
+  /**
+   * Releases a call after its delay; the returned function removes it earlier and returns when the freed place ends.
+   */
   add(key: string, cost: number, delayMs: number, leave: () => void): () => number | undefined {
     const { clock, intervalMs } = this.#options
     const startsAt = clock.now() + delayMs - cost * intervalMs
@@ -79,7 +81,7 @@ export class PacedCalls {
     return () => this.#giveUp(key, call)
   }
 
-  /** True where a place that ends then is the last of a limit that is unused again in `resetMs`. */
+  /** True if a place that ends then is the last of a limit that is unused again in `resetMs`. */
   isLast(endsAt: number, resetMs: number): boolean {
     return Math.abs(endsAt - this.#options.clock.now() - resetMs) <= toleranceMs
   }

@@ -2,9 +2,9 @@ import { drainPlan } from '../spec/drain-plan.ts'
 import type { LimitSpec } from '../spec/spec.ts'
 
 /**
- * The least time that `units` take to be admitted after a call of `headCost` that had to wait for its own turn: what a
- * newcomer at the end of a line waits at least after the first in line has been served. Never more than it really is,
- * so nobody is refused who would have been served in time.
+ * The minimum time until `units` are admitted after a call of `headCost` that had to wait for its own turn: how long a
+ * newcomer at the end of a line waits at least after the first in line has been served. Never more than the actual
+ * time, so nobody is refused who would have been served in time.
  */
 export function leastMsAfterTurn(spec: LimitSpec, headCost: number, units: number): number {
   switch (spec.kind) {
@@ -12,7 +12,7 @@ export function leastMsAfterTurn(spec: LimitSpec, headCost: number, units: numbe
     case 'leakyBucket':
     case 'leakyQueue':
     case 'gcra': {
-      // The one before left nothing over: it was admitted as soon as there was enough.
+      // The previous one left nothing over: it was admitted as soon as there was enough.
       const { unit, rate } = drainPlan(spec)
       return Math.max(0, Math.floor((units * unit) / rate) - 1)
     }
@@ -35,7 +35,7 @@ export function leastMsAfterTurn(spec: LimitSpec, headCost: number, units: numbe
   }
 }
 
-/** How long a call that had to wait for its turn is held back then at least, for a limit that paces. */
+/** How long, at least, a pacing limit holds back a call that had to wait for its turn. */
 export function delayAtTurn(spec: LimitSpec): number {
   return spec.kind === 'leakyQueue' ? Math.floor(spec.queue * spec.intervalMs) : 0
 }

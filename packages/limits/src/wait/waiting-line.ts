@@ -6,21 +6,21 @@ import { CallLine, type WaitingCall } from './call-line.ts'
 import { PacedCalls } from './paced-calls.ts'
 import { delayAtTurn, leastMsAfterTurn } from './turn-estimate.ts'
 
-/** How long a call of `wait` may take. */
+/** Options of `wait`. */
 export interface WaitOptions {
-  /** Rejects at once where the turn would come later than this, and at the latest when it has passed. @default 10000 */
+  /** Rejects at once if the turn would come later than this, and at the latest when it has passed. @default 10000 */
   readonly maxWaitMs?: number
   /** Leaves the line when aborted, with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
-/** What a line needs of its limiter. */
+/** What a line needs from its limiter. */
 export interface LineOptions {
   readonly spec: LimitSpec
   take(key: string, cost: number): Answer | Promise<Answer>
   peek(key: string): Answer | Promise<Answer>
   refund(key: string, cost: number): unknown
-  /** True where the limiter answers without a promise. */
+  /** True if the limiter answers without a promise. */
   readonly isSynchronous: boolean
   readonly clock: Clock
   readonly timers: Timers
@@ -50,7 +50,7 @@ export class WaitingLine {
     this.#paced = new PacedCalls({ clock, timers, intervalMs: spec.kind === 'leakyQueue' ? spec.intervalMs : 0 })
   }
 
-  /** Calls that wait now, in line or for their delay. */
+  /** Calls that are currently waiting, in line or for their delay. */
   get waiting(): number {
     return this.#waiting
   }
@@ -74,7 +74,7 @@ export class WaitingLine {
     return this.#join(key, line, cost, maxWaitMs, signal)
   }
 
-  /** Units were returned: the first in the queue may be served sooner than it was told. */
+  /** Units were returned: the first in the queue may be served sooner than expected. */
   poke(key: string): void {
     const line = this.#lines.get(key)
     if (line?.timer === undefined) return
@@ -126,7 +126,7 @@ export class WaitingLine {
     })
   }
 
-  /** Takes a waiter out, wherever it is. */
+  /** Removes a waiter, wherever it is. */
   #leave(key: string, line: CallLine, waiter: WaitingCall, reason: unknown): void {
     const isHead = line.head === waiter
     const wasInLine = waiter.isInLine
@@ -141,7 +141,7 @@ export class WaitingLine {
     }
   }
 
-  /** Gives the place of an admitted call back that will not leave. */
+  /** Returns the place of an admitted call that will not leave. */
   #giveUpPlace(key: string, waiter: WaitingCall): void {
     const endsAt = waiter.giveUpPlace?.()
     if (endsAt === undefined) return
@@ -153,11 +153,11 @@ export class WaitingLine {
       giveBack(peek(key) as Answer)
       return
     }
-    // One after the other: each must see what the one before has given back.
+    // One after another: each must see what the previous one returned.
     this.#givingBack = this.#givingBack.then(() => peek(key)).then(giveBack, () => {})
   }
 
-  /** Asks the limit for the first in line, until one has to sleep or nobody is left. */
+  /** Queries the limit for the first in line until one has to sleep or nobody is left. */
   #serve(key: string, line: CallLine): void {
     while (line.head !== undefined && !line.isAsking && line.timer === undefined) {
       const waiter = line.head
@@ -195,11 +195,11 @@ export class WaitingLine {
     }
   }
 
-  /** What the limit said to the first in line. */
+  /** Handles the limit's answer to the first in line. */
   #conclude(key: string, line: CallLine, waiter: WaitingCall, answer: Answer): void {
     const { clock, timers, refund } = this.#options
     if (!waiter.isInLine) {
-      // It left while it was asked for.
+      // It left while the limit was being queried.
       if (answer.allowed) refund(key, waiter.cost)
       return
     }
@@ -231,7 +231,7 @@ export class WaitingLine {
     }
   }
 
-  /** Serves a waiter when the running code has ended: until then its caller can still leave. */
+  /** Serves a waiter after the current code has ended: until then its caller can still leave. */
   #hand(key: string, waiter: WaitingCall, answer: Answer): void {
     let hasLeft = false
     waiter.giveUpPlace = () => {
@@ -244,7 +244,7 @@ export class WaitingLine {
     })
   }
 
-  /** Refuses those that came before it was known that the line has to wait, and whose turn comes too late; once. */
+  /** Refuses, once, those that arrived before the line had to wait and whose turn comes too late. */
   #sweep(key: string, line: CallLine): void {
     if (line.isSwept) return
     line.isSwept = true
@@ -261,7 +261,7 @@ export class WaitingLine {
     }
   }
 
-  /** How long `units` behind the first in line take at least; 0 while nothing is known. */
+  /** How long, at least, `units` behind the first in line take; 0 while nothing is known. */
   #leastMs({ head, turnAt }: CallLine, units: number): number {
     if (head === undefined || turnAt === undefined) return 0
     const { spec, clock } = this.#options

@@ -4,7 +4,7 @@ import type { LockProtocol } from '../lock/protocol.ts'
 /** What identifiable owners hold, and are about to hold, by lock and owner: for re-entry. */
 export class KnownHolds {
   readonly #holds = new Map<string, Hold>()
-  /** First acquisitions that are under way. */
+  /** First acquisitions in progress. */
   readonly #pending = new Map<string, Promise<Hold | undefined>>()
 
   get(protocol: LockProtocol, owner: string): Hold | undefined {
@@ -25,7 +25,7 @@ export class KnownHolds {
     return this.#pending.get(keyOf(protocol, owner))
   }
 
-  /** Shows a first acquisition as pending until it has ended. */
+  /** Marks a first acquisition as pending until it has ended. */
   track(protocol: LockProtocol, owner: string, acquiring: Promise<Hold | undefined>): Promise<Hold | undefined> {
     const key = keyOf(protocol, owner)
     const tracked = acquiring.finally(() => this.#pending.delete(key))

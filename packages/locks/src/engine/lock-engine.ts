@@ -17,12 +17,12 @@ import type { LostLock } from './lost-lock.ts'
 import { isTransient, repeat } from './transient.ts'
 import { WaitingRoom, type WaitingTask } from './waiting-room.ts'
 
-/** How long the tasks of a process leave a lock to others, after they have handed it on for long enough. */
+/** How long a process' tasks leave a lock to others after handing it on among themselves for long enough. */
 const headStartMs = 5
 
 /**
- * What all kinds of locks share: trying, waiting, handing over, renewing, losing, releasing. A kind brings its
- * `LockProtocol`, which says in what words Redis is asked.
+ * What all kinds of locks share: trying, waiting, handing over, renewing, losing, releasing. A kind provides its
+ * `LockProtocol`, the commands for Redis.
  */
 export class LockEngine {
   readonly redis: Redis
@@ -61,7 +61,7 @@ export class LockEngine {
     return this.options.clock.now()
   }
 
-  /** What this owner holds, where it still does. */
+  /** This owner's hold, if it still has one. */
   holdOf(protocol: LockProtocol, owner: string): Hold | undefined {
     const hold = this.#known.get(protocol, owner)
     return hold?.isHeldAt(this.now()) ? hold : undefined
@@ -84,7 +84,7 @@ export class LockEngine {
     return this.#room.tasks()
   }
 
-  /** A first acquisition of this owner that is under way. */
+  /** A first acquisition of this owner in progress. */
   pendingOf(protocol: LockProtocol, owner: string): Promise<unknown> | undefined {
     return this.#known.pendingOf(protocol, owner)
   }
@@ -94,11 +94,14 @@ export class LockEngine {
     return this.#known.track(protocol, request.owner, this.acquire(protocol, request, asIs))
   }
 
-  /** Takes the lock for an owner that does not have it: what `use` makes of it, undefined when its time was over first. */
+  /**
+   * Takes the lock for an owner that does not have it: returns the result of `use`, undefined if its time ran out
+   * first.
+   */
   acquire<R>(protocol: LockProtocol, request: AcquireRequest, use: (hold: Hold) => R): Promise<R | undefined> {
     if (this.#isClosed) return Promise.reject(new LocksClosedError())
     const startedAt = this.now()
-    // Mostly nobody waits here and no end was set to the waiting: then there is nothing around the one try.
+    // Usually nobody waits here and there is no time limit: then a single attempt is all there is.
     const isPlain = request.waitMs === Number.POSITIVE_INFINITY && request.signal === undefined
     if (!isPlain || this.#room.hasWaiters(protocol)) {
       return useWhenHeld(this.#acquireBounded(protocol, request, startedAt), use)
@@ -141,7 +144,7 @@ export class LockEngine {
     return hold
   }
 
-  /** One more entry of an owner that has the lock. */
+  /** Another entry of an owner that has the lock. */
   async reenter(hold: Hold): Promise<void> {
     const count = ++hold.count
     let sentAt = 0
@@ -163,13 +166,13 @@ export class LockEngine {
     hold.deadline = Math.max(hold.deadline, sentAt + hold.leaseMs)
   }
 
-  /** Gives a lease a new length, counted from now; false when the lock is not ours any more. */
+  /** Gives a lease a new length, counted from now; false if the lock is no longer ours. */
   async extend(hold: Hold, leaseMs: number): Promise<boolean> {
     if (!hold.isHeldAt(this.now())) return false
     return this.#persist(() => this.watchdog.extend(hold, leaseMs), hold.deadline, asIs)
   }
 
-  /** Leaves one entry; true when the lock was ours until now. */
+  /** Leaves one entry; true if the lock was ours until now. */
   release(hold: Hold): Promise<boolean> {
     const now = this.now()
     if (!hold.isHeldAt(now)) {
@@ -180,9 +183,9 @@ export class LockEngine {
     if (count > 0) return this.#leave(hold, count)
     const { protocol } = hold
     hold.state = 'released'
-    // Passed on in one script, a lock would count as taken before any replica or the append-only file has it.
+    // If passed on in one script, a lock would count as taken before any replica or the append-only file has it.
     const heir = protocol.handOver === undefined || this.#mustKeep ? undefined : this.#room.heirOf(protocol)
-    // Sent before it is written down here: Redis works meanwhile.
+    // Sent before the bookkeeping here: Redis works meanwhile.
     const freeing = heir === undefined ? this.#free(hold) : this.#pass(hold, heir)
     this.#forget(hold)
     this.metrics.released++
@@ -205,8 +208,8 @@ export class LockEngine {
   }
 
   /**
-   * Redis may say that the lock is not ours because an earlier sending of the same request freed it and its reply was
-   * lost: our own repetition, or the client's after a reconnect. Then it is not lost but released.
+   * Redis may say that the lock is not ours because an earlier copy of the same request freed it and its reply was
+   * lost: our own retry, or the client's after a reconnect. Then it was released, not lost.
    */
   #free(hold: Hold, onFreed?: (listening: number) => void): Promise<boolean> {
     const reconnects = this.#reconnects
@@ -224,15 +227,15 @@ export class LockEngine {
     })
   }
 
-  /** Passes to the heir or, after enough of that, to whoever is fastest. */
+  /** Passes it to the heir or, after enough hand-offs, to whoever is fastest. */
   #pass(hold: Hold, heir: Waiter): Promise<boolean> {
     heir.expectHand()
     return hold.handoffs < this.options.maxLocalHandoffs ? this.#handOver(hold, heir) : this.#offer(hold, heir)
   }
 
   /**
-   * Frees the lock for the other processes first: the heir is notified as they are and could win each time, being
-   * nearer to Redis. If nobody else listens it tries at once.
+   * Frees the lock for the other processes first: the heir is notified like them and could win each time if it is
+   * nearer to Redis. If nobody else listens, it tries at once.
    */
   async #offer(hold: Hold, heir: Waiter): Promise<boolean> {
     let listening = 0
@@ -283,7 +286,7 @@ export class LockEngine {
     return true
   }
 
-  /** One try; the milliseconds to wait when the lock is busy. */
+  /** One attempt; returns the milliseconds to wait if the lock is busy. */
   #try(
     protocol: LockProtocol,
     request: AcquireRequest,
@@ -297,7 +300,7 @@ export class LockEngine {
     })
   }
 
-  /** One try, repeated over transient errors, and what `use` makes of it: a hold, or the milliseconds to wait. */
+  /** One attempt, repeated over transient errors; returns the result of `use`: a hold, or the milliseconds to wait. */
   #attempt<R>(
     protocol: LockProtocol,
     request: AcquireRequest,
@@ -315,7 +318,7 @@ export class LockEngine {
     }
     const conclude = (reply: RedisReply): R | Promise<R> => {
       if (Number(reply) > 0) {
-        // Sent over a connection, answered over another: see `Tokens.settled`.
+        // It may be sent over one connection and answered over another: see `Tokens.settled`.
         if (connection !== this.#tokens.connection) return this.#attempt(protocol, request, giveUp, this.now(), use)
         this.#tokens.note(protocol.id, Number(reply))
       }
@@ -332,7 +335,7 @@ export class LockEngine {
     if (reply <= 0) return reply === 0 ? Number.POSITIVE_INFINITY : -1 - reply
     const now = this.now()
     if (now >= sentAt + request.leaseMs) {
-      // The answer took longer than the lease: what it says is over. Redis may have begun to count later.
+      // The answer took longer than the lease, so it is out of date. Redis may have started counting later.
       protocol.release(request.owner).catch(() => {})
       return 0
     }
@@ -370,8 +373,8 @@ export class LockEngine {
   }
 
   /**
-   * Makes a call, repeats it over transient errors, and gives what `conclude` makes of its value. Nearly every call
-   * succeeds at once: only one that did not is persisted with.
+   * Makes a call, repeats it over transient errors, and returns the result of `conclude`. Nearly every call succeeds at
+   * once; only failed ones are retried.
    */
   #persist<T, R>(
     call: () => Promise<T>,
@@ -381,7 +384,7 @@ export class LockEngine {
   ): Promise<R> {
     return call().then(conclude, (error) => {
       const { clock, timers } = this.options
-      // Whatever broke, the next try may reach another server.
+      // Whatever broke, the next attempt may reach another server.
       if (isTransient(error)) this.#tokens.doubt()
       const hasEnded = () => giveUp?.reason !== undefined || this.#isClosed
       return repeat(call, error, { until, hasEnded, clock, timers }).then(conclude)

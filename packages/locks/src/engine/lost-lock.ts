@@ -1,7 +1,7 @@
 import type { LockLostError, LossReason } from '../errors.ts'
 import type { LockKind } from '../lock/protocol.ts'
 
-/** A lock that was lost, as the event tells it. */
+/** A lost lock, as reported by the event. */
 export interface LostLock {
   readonly name: string
   readonly kind: LockKind

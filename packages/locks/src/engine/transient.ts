@@ -1,7 +1,7 @@
 import { type Clock, FirebreakError, type Timers } from '@firebreak/core'
 import { replyErrorCode } from '@firebreak/redis'
 
-/** Server errors that pass by themselves: a failover, a restart, a resharding. */
+/** Server errors that resolve themselves: a failover, a restart, a resharding. */
 const passing = new Set(['LOADING', 'READONLY', 'CLUSTERDOWN', 'MASTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS'])
 
 /** True for an error that says nothing about the request itself: the connection broke, the server is not ready. */
@@ -12,7 +12,7 @@ export function isTransient(error: unknown): boolean {
   return code === undefined || passing.has(code)
 }
 
-/** How long to persist. */
+/** How long to keep retrying. */
 export interface Persistence {
   /** Not beyond this time. */
   readonly until: number
@@ -22,7 +22,7 @@ export interface Persistence {
   readonly timers: Timers
 }
 
-/** Repeats an idempotent call that failed, as long as its errors are transient, with growing pauses. */
+/** Repeats an idempotent call while its errors are transient, with growing pauses. */
 export async function repeat<T>(call: () => Promise<T>, firstError: unknown, persistence: Persistence): Promise<T> {
   let error = firstError
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {

@@ -16,9 +16,9 @@ export interface WaitingTask {
   readonly since: number
 }
 
-/** What the room asks of the engine. */
+/** What the room needs from the engine. */
 export interface WaitingRoomCalls {
-  /** One try; the milliseconds to wait when the lock is busy. */
+  /** One attempt; returns the milliseconds to wait if the lock is busy. */
   try(protocol: LockProtocol, request: AcquireRequest, giveUp: GiveUp | undefined): Promise<Hold | number | 'gave-up'>
   /** Repeats an idempotent call over transient errors. */
   persist<T>(call: () => Promise<T>, giveUp: GiveUp | undefined): Promise<T>
@@ -58,7 +58,7 @@ export class WaitingRoom {
     return this.#lines.size === 0 ? undefined : this.#lines.get(protocol.id)?.heir
   }
 
-  /** Waits in line; undefined when it was given up. */
+  /** Waits in line; undefined if it gave up. */
   async wait(
     protocol: LockProtocol,
     request: AcquireRequest,
@@ -77,7 +77,7 @@ export class WaitingRoom {
     try {
       hold = await this.#waitInLine(line, waiter, request, giveUp)
     } catch (error) {
-      // A subscription that was still under way fails with its connection.
+      // A subscription still in progress fails with its connection.
       throw this.#isClosed ? new LocksClosedError() : error
     } finally {
       this.#tasks.delete(task)
@@ -88,7 +88,7 @@ export class WaitingRoom {
     return hold
   }
 
-  /** For very many locks that are seldom waited for: no subscription, pauses that double, with jitter. */
+  /** For very many locks that are rarely contended: no subscription, pauses that double, with jitter. */
   async spin(protocol: LockProtocol, request: AcquireRequest, giveUp: GiveUp | undefined): Promise<Hold | undefined> {
     const waiter = new Waiter(request, this.#options.timers)
     giveUp?.onGiveUp(() => waiter.giveUp())
@@ -115,7 +115,7 @@ export class WaitingRoom {
   ): Promise<Hold | undefined> {
     const ready = this.#calls.persist(() => line.ready(), giveUp)
     if ((await (giveUp === undefined ? ready : giveUp.race(ready, () => {}))) === 'gave-up') return undefined
-    // What happened before the subscription stood was not told: look once.
+    // Whatever happened before the subscription was confirmed was missed: check once.
     if (line.looks(waiter)) waiter.look()
     let pauseMs = Number.POSITIVE_INFINITY
     for (;;) {
@@ -125,7 +125,7 @@ export class WaitingRoom {
       const result = await this.#calls.try(line.protocol, request, giveUp)
       if (result === 'gave-up') return undefined
       if (result instanceof Hold) return result
-      // A holder without an expiry was written by hand; check from time to time.
+      // A holder without an expiry was written by hand; check occasionally.
       pauseMs = Math.min(result, this.#options.leaseMs)
     }
   }

@@ -7,8 +7,8 @@ import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 /*
  * First come, first served, across processes.
  *
- * Waiters stand in a list in Redis. A release does not free the lock but reserves it for the first of them (direct
- * hand-off: nobody can come in between) and tells that waiter's process, on a channel of its own, whose turn it is; the
+ * Waiters are in a list in Redis. A release does not free the lock but reserves it for the first of them (direct
+ * hand-off: nobody can come in between) and tells that waiter's process, on its own channel, whose turn it is; the
  * waiter then claims the lock, which gives it its token and its whole lease, counted by its own clock.
  *
  * A waiter may be dead. Each process reports to Redis every third of `waiterTtlMs` that its waiters are still there,
@@ -16,7 +16,7 @@ import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
  * lock reserved for it, the reservation expires after the same time. The same heartbeat passes on a lock whose holder
  * died.
  *
- * Holders stand in the same hash as those of the reentrant lock, so that a fair and a plain lock of one name exclude
+ * Holders are in the same hash as those of the reentrant lock, so that a fair and a plain lock of the same name exclude
  * each other; only fair ones queue.
  */
 

@@ -20,25 +20,25 @@ export class CountdownLatch {
     this.#channel = `redisson_countdownlatch__channel__${tagged}`
   }
 
-  /** Sets the count where the latch is not up; false where it is. */
+  /** Sets the count if the latch is not set; false if it is. */
   async trySetCount(count: number): Promise<boolean> {
     requireInteger('count', count, 1)
     return (await this.#engine.redis.send(['SET', this.name, count, 'NX'])) === 'OK'
   }
 
-  /** What is left to count down; 0 when the latch is not up. */
+  /** The remaining count; 0 if the latch is not set. */
   async count(): Promise<number> {
     return Number((await this.#engine.redis.send(['GET', this.name])) ?? 0)
   }
 
-  /** One less; gives what is left. */
+  /** Counts down by one; returns the remaining count. */
   async countDown(): Promise<number> {
     const keys = [this.name, besideName('firebreak_latch_counted', this.name), this.#channel]
     const args = [this.#engine.options.runtime.newId(), publishCommand(this.#engine.redis)]
     return Number(await this.#engine.persistently(() => this.#engine.redis.run(countDownScript, keys, args)))
   }
 
-  /** Waits until the count is zero; false when `waitMs` was over first. Rejects with the reason of an aborted signal. */
+  /** Waits until the count is zero; false if `waitMs` passed first. Rejects with the reason of an aborted signal. */
   async wait(options: { readonly waitMs?: number; readonly signal?: AbortSignal } = {}): Promise<boolean> {
     const { waitMs = Number.POSITIVE_INFINITY, signal } = options
     signal?.throwIfAborted()
@@ -51,7 +51,7 @@ export class CountdownLatch {
         const told = new Promise<void>((resolve) => {
           look = resolve
         })
-        // Asked after the subscription is confirmed, and again after each message, so that none can be missed.
+        // Checked after the subscription is confirmed, and again after each message, so that none can be missed.
         const isOpen = listening.ready.then(async () => (await this.count()) === 0)
         const answer = await giveUp.race(isOpen, () => {})
         if (answer === true) return true

@@ -5,14 +5,14 @@ import type { LockProtocol } from '../lock/protocol.ts'
 export interface HoldRequest {
   /** As stored in Redis. */
   readonly owner: string
-  /** The owner can be identified in a later call, and so re-enter; a fresh one is known only by its handle. */
+  /** The owner can be identified in a later call, and so re-enter; an anonymous one is known only by its handle. */
   readonly isKnown: boolean
   readonly leaseMs: number
   /** Renewed by the watchdog; an explicit lease is not, unless asked for. */
   readonly isRenewed: boolean
 }
 
-/** How a hold came about. */
+/** How a hold was acquired. */
 export interface HoldOrigin {
   readonly token: number
   readonly sentAt: number
@@ -20,7 +20,7 @@ export interface HoldOrigin {
   readonly handoffs: number
 }
 
-/** What one owner has of one lock, from its first acquisition to its last release. */
+/** One owner's hold of one lock, from its first acquisition to its last release. */
 export class Hold implements HoldRequest {
   readonly protocol: LockProtocol
   readonly owner: string
@@ -36,7 +36,7 @@ export class Hold implements HoldRequest {
   /** Entries not yet left; changed before Redis is notified, so that commands are sent in order. */
   count = 1
   state: 'held' | 'released' | 'lost' = 'held'
-  /** Where the watchdog has it. */
+  /** Its index in the watchdog's list. */
   place = 0
   #controller: AbortController | undefined
   #loss: LockLostError | undefined
@@ -58,7 +58,7 @@ export class Hold implements HoldRequest {
     return this.state === 'held' && now < this.deadline
   }
 
-  /** Aborted when the lock is lost, never by a release. Made on first use: most locks are never asked for it. */
+  /** Aborted when the lock is lost, never by a release. Created on first use: most locks never need it. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -67,7 +67,7 @@ export class Hold implements HoldRequest {
     return this.#controller.signal
   }
 
-  /** Why it was lost, where it was. */
+  /** Why it was lost, if it was. */
   get loss(): LockLostError | undefined {
     return this.#loss
   }

@@ -6,7 +6,7 @@ import type { Hold } from './hold.ts'
 
 const renewScript = /* @__PURE__ */ loadScript(new URL('./renew.lua', import.meta.url))
 
-/** What the watchdog needs to know. */
+/** What the watchdog needs. */
 export interface WatchdogOptions {
   readonly leaseMs: number
   readonly renewBatch: number
@@ -18,13 +18,13 @@ export interface WatchdogOptions {
  * One timer for all locks of a process.
  *
  * It is set to the next thing that can happen: a renewal round, a retry of one that failed, or the earliest deadline.
- * Rounds lie on a grid of a third of the lease (of the shortest, where some have another) and renew every lock, however
- * young; so a thousand locks taken at a thousand moments still share their scripts. Releasing a lock does not touch the
- * timer: it may fire for nothing.
+ * Rounds are on a grid of a third of the lease (of the shortest one, if they differ) and renew every lock, however
+ * young, so that a thousand locks taken at a thousand moments still share their scripts. Releasing a lock does not
+ * change the timer, which may then fire for nothing.
  *
- * A deadline counts on the steady clock from before the request was sent, so it passes here before it passes in Redis.
- * At the deadline the lock is lost, whatever Redis may say later. A process that was stopped finds the timer due when
- * it resumes; `Hold.isHeldAt` does not even need that.
+ * A deadline is counted on the steady clock from before the request was sent, so it passes here before it passes in
+ * Redis. At the deadline the lock is lost, whatever Redis says later. A process that was suspended finds the timer due
+ * when it resumes; `Hold.isHeldAt` does not even need that.
  */
 
 /** Renews leases and declares locks lost. */
@@ -32,7 +32,7 @@ export class Watchdog {
   readonly #redis: Redis
   readonly #options: WatchdogOptions
   readonly #onLost: (hold: Hold, reason: LossReason) => void
-  /** In no order; each knows its place, so that it is taken out without a search. */
+  /** Unordered; each knows its index, so that it is removed without a search. */
   readonly #holds: Hold[] = []
   #timer: TimerHandle | undefined
   #timerAt = Number.POSITIVE_INFINITY
@@ -52,12 +52,12 @@ export class Watchdog {
     this.#nextRoundAt = options.clock.now() + this.#periodMs
   }
 
-  /** A third of the shortest lease that is renewed, as of the last round; a shorter one counts when it comes. */
+  /** A third of the shortest renewed lease, as of the last round; a shorter one counts when it arrives. */
   get #periodMs(): number {
     return this.#shortestMs / 3
   }
 
-  /** Every lock that is held. */
+  /** Every held lock. */
   holds(): readonly Hold[] {
     return this.#holds
   }
@@ -71,13 +71,13 @@ export class Watchdog {
     this.#expect(hold, hold.acquiredAt)
   }
 
-  /** Gives a hold another lease from now on; false when it is not its owner's any more. */
+  /** Gives a hold another lease, from now on; false if it is no longer its owner's. */
   async extend(hold: Hold, leaseMs: number): Promise<boolean> {
     const { protocol, owner } = hold
     const sentAt = this.#options.clock.now()
     const args = [leaseMs, `${protocol.leaseShape}:${owner}`]
     const [isOurs] = (await this.#redis.run(renewScript, [protocol.leaseKey], args)) as number[]
-    // Released or lost meanwhile: the answer is about nobody.
+    // Released or lost meanwhile: the answer no longer matters.
     if (hold.state !== 'held') return false
     if (isOurs !== 1) {
       this.#lose(hold, 'taken')
@@ -110,7 +110,7 @@ export class Watchdog {
     last.place = hold.place
   }
 
-  /** Renews everything now: after a reconnect Redis may have forgotten us. */
+  /** Renews everything now: Redis may have forgotten us before a reconnect. */
   verify(): void {
     if (this.#isClosed || this.#holds.length === 0) return
     this.#nextRoundAt = this.#options.clock.now()
@@ -177,7 +177,7 @@ export class Watchdog {
     )
   }
 
-  /** Renews one batch; false when Redis did not answer it. */
+  /** Renews one batch; false if Redis did not answer. */
   async #renew(batch: readonly Hold[]): Promise<boolean> {
     const sentAt = this.#options.clock.now()
     const keys = batch.map(({ protocol }) => protocol.leaseKey)
@@ -187,7 +187,7 @@ export class Watchdog {
     try {
       const answers = (await this.#redis.run(renewScript, keys, args)) as number[]
       for (const [index, hold] of batch.entries()) {
-        // Released or lost while the renewal was under way: the answer is about nobody.
+        // Released or lost during the renewal: the answer no longer matters.
         if (hold.state !== 'held') continue
         if (answers[index] !== 1) this.#lose(hold, 'taken')
         // A lease that was changed meanwhile has its own deadline.

@@ -20,7 +20,7 @@ export async function endWithUnlock<T>(
     throw error
   }
   const wasOurs = await unlock().catch((error) => {
-    // Redis out of reach is no reason to hide what the function gave: the lock was ours until its end.
+    // An unreachable Redis is no reason to hide the function's result: the lock was ours until its end.
     if (!isTransient(error)) throw error
     return true
   })

@@ -20,7 +20,7 @@ export interface OwnerOptions {
 /** How a lock is taken. */
 export interface LockOptions extends OwnerOptions {
   /**
-   * A lease of its own length, not renewed unless `renew` says so.
+   * A lease of this length, not renewed unless `renew` says so.
    * @default the lease of `Locks`
    */
   readonly leaseMs?: number
@@ -29,26 +29,26 @@ export interface LockOptions extends OwnerOptions {
    * @default true, but false with a `leaseMs`
    */
   readonly renew?: boolean
-  /** Ends the waiting; the call rejects with the signal's reason. */
+  /** Aborts the wait; the call rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 /** How a guarded function is run. */
 export interface WithLockOptions extends LockOptions {
-  /** After so long without the lock: `FB_LOCK_TIMEOUT`. @default Infinity */
+  /** Waiting longer than this fails with `FB_LOCK_TIMEOUT`. @default Infinity */
   readonly waitMs?: number
   /**
-   * What becomes of a function that ended well although the lock was lost meanwhile: the call rejects with a
-   * `LockLostError` that carries the `result`, or resolves as if nothing had happened.
+   * What happens if the function succeeds although the lock was lost meanwhile: the call rejects with a `LockLostError`
+   * that carries the `result`, or resolves as if nothing had happened.
    * @default 'reject'
    */
   readonly onLost?: 'reject' | 'resolve'
 }
 
-/** What a guarded function is given: the handle, whose token it should pass on, and a signal that ends its work. */
+/** What a guarded function gets: the handle, whose token it should pass on, and a signal to stop its work. */
 export type GuardedFunction<T> = (handle: LockHandle, signal: AbortSignal) => Promise<T> | T
 
-/** How a kind of lock is made. */
+/** How to create a kind of lock. */
 export interface LeasedLockParts {
   readonly engine: LockEngine
   readonly owners: Owners
@@ -56,7 +56,7 @@ export interface LeasedLockParts {
   readonly isSpinning?: boolean
 }
 
-/** A lock with a lease: the reentrant one, and what all other kinds are built on. */
+/** A lock with a lease: the reentrant lock, and the base of all other kinds. */
 export class LeasedLock {
   protected readonly engine: LockEngine
   protected readonly protocol: LockProtocol
@@ -76,11 +76,11 @@ export class LeasedLock {
 
   /** Waits for the lock, however long it takes. */
   lock(options: LockOptions = {}): Promise<LockHandle> {
-    // Without an end to the waiting, only an abort comes back without a lock, and that throws.
+    // Without a time limit, only an abort returns without a lock, and that throws.
     return this.#take(Number.POSITIVE_INFINITY, options, this.#toHandle) as Promise<LockHandle>
   }
 
-  /** Waits for at most `waitMs`; undefined when the lock was not free in that time. */
+  /** Waits for at most `waitMs`; undefined if the lock was not free in that time. */
   async tryLock(
     waitMs = 0,
     leaseMs?: number,
@@ -105,7 +105,7 @@ export class LeasedLock {
     )
   }
 
-  /** Leaves one entry of the calling owner, which must be identifiable: named, or surrounding the call. */
+  /** Leaves one entry of the calling owner, which must be identifiable: named, or that of the surrounding call. */
   async unlock(options: OwnerOptions = {}): Promise<boolean> {
     const hold = this.#currentHold(options)
     if (hold === undefined) throw new LockNotOwnedError(this.name)
@@ -132,7 +132,7 @@ export class LeasedLock {
     return hold?.isHeldAt(this.engine.now()) ? hold : this.engine.holdOf(this.protocol, found.owner)
   }
 
-  /** What `lock` and `tryLock` wrap into a handle, for kinds that are made of several locks. */
+  /** The hold that `lock` and `tryLock` wrap in a handle, for kinds that consist of several locks. */
   async takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
     return this.#take(waitMs, options, (hold) => hold)
   }
@@ -162,7 +162,7 @@ export class LeasedLock {
 
   /** Re-enters what a known owner holds, or acquires it. */
   async #enter(found: ResolvedOwner, request: AcquireRequest): Promise<Hold | undefined> {
-    // Someone of the same owner may be on the way to the lock: then wait for the outcome, and re-enter.
+    // Another call of the same owner may be acquiring the lock: then wait for the outcome, and re-enter.
     for (;;) {
       const before = this.engine.pendingOf(this.protocol, found.owner)
       if (before === undefined) break

@@ -2,7 +2,7 @@ import type { LockEngine } from '../engine/lock-engine.ts'
 import type { Hold } from '../lease/hold.ts'
 import { requireInteger } from '../options.ts'
 
-/** One entry into a lock: what `lock()` gives, to be unlocked once. */
+/** One entry into a lock, returned by `lock()` and unlocked once. */
 export class LockHandle implements AsyncDisposable {
   readonly #engine: LockEngine
   readonly #hold: Hold
@@ -17,7 +17,7 @@ export class LockHandle implements AsyncDisposable {
     return this.#hold.protocol.name
   }
 
-  /** Greater than the token of every earlier holder; give it to whatever the lock guards. */
+  /** Greater than the token of every earlier holder; pass it to whatever the lock guards. */
   get token(): number {
     return this.#hold.token
   }
@@ -27,7 +27,7 @@ export class LockHandle implements AsyncDisposable {
     return this.#hold.owner
   }
 
-  /** True while this entry counts: not unlocked, not lost, its lease not over by this process' clock. */
+  /** True while this entry is valid: not unlocked, not lost, and its lease not expired by this process' clock. */
   get isHeld(): boolean {
     return this.#unlocked === undefined && this.#hold.isHeldAt(this.#engine.now())
   }
@@ -49,8 +49,8 @@ export class LockHandle implements AsyncDisposable {
   }
 
   /**
-   * Gives the lease a new length from now on, longer or shorter than it was; one that is renewed is renewed with it.
-   * False when the lock is not ours any more.
+   * Gives the lease a new length from now on, longer or shorter; a renewed lease keeps that length. False if the lock
+   * is no longer ours.
    */
   async extend(leaseMs: number = this.#hold.leaseMs): Promise<boolean> {
     requireInteger('leaseMs', leaseMs, 1)
@@ -58,7 +58,7 @@ export class LockHandle implements AsyncDisposable {
     return this.#engine.extend(this.#hold, leaseMs)
   }
 
-  /** Leaves; true when the lock was ours until now, false when it had been lost. Once is enough, twice does no harm. */
+  /** Leaves; true if the lock was ours until now, false if it had been lost. Calling it twice is harmless. */
   unlock(): Promise<boolean> {
     this.#unlocked ??= this.#engine.release(this.#hold)
     return this.#unlocked

@@ -4,9 +4,9 @@ import type { RedisTopology } from '@firebreak/redis'
 
 /** The keys and channels of one lock; all fall into the slot of its name. */
 export interface LockKeys {
-  /** The hash of holders, as Java's Redisson has it: the lock's own name. */
+  /** The hash of holders, as in Java's Redisson: the lock's own name. */
   readonly lock: string
-  /** Where a release is announced, as Java's Redisson has it. */
+  /** Where a release is announced, as in Java's Redisson. */
   readonly channel: string
   /** Counts the fencing tokens of an epoch. */
   readonly token: string
@@ -14,12 +14,15 @@ export interface LockKeys {
   readonly epoch: string
 }
 
-/** `prefix:{name}`, or `prefix:name` where the name brings a hash tag, as Java's Redisson builds its names. */
+/** `prefix:{name}`, or `prefix:name` if the name contains a hash tag, as in Java's Redisson. */
 export function besideName(prefix: string, name: string): string {
   return name.includes('{') ? `${prefix}:${name}` : `${prefix}:{${name}}`
 }
 
-/** Refuses a name whose companions would fall into other slots on a cluster (`a}b`, `a{}b`), the empty one, and what is no text. */
+/**
+ * Refuses a name whose related keys would be in other slots of a cluster (`a}b`, `a{}b`), an empty one, and anything
+ * that is not a string.
+ */
 export function requireName(name: string, topology: RedisTopology): void {
   if (typeof name !== 'string' || name === '') throw new InvalidOptionError('name', name, 'a non-empty string')
   if (topology === 'cluster' && keySlot(besideName('x', name)) !== keySlot(name)) {

@@ -29,7 +29,8 @@ export class Lock extends LeasedLock {
   }
 
   /**
-   * Frees it, whoever holds it: for operators who know better. The holder learns of it at its next renewal or unlock.
+   * Frees it, whoever holds it: for operators who know what they are doing. The holder learns of it at its next renewal
+   * or unlock.
    */
   forceUnlock(): Promise<boolean> {
     return this.#protocol.forceRelease()

@@ -14,7 +14,7 @@ export function publishCommand(redis: Redis): 'PUBLISH' | 'SPUBLISH' {
   return redis.topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
 }
 
-/** Writes the hold count of an owner into the hash of holders; false when the lock is not the owner's any more. */
+/** Writes an owner's hold count into the hash of holders; false if the lock is no longer the owner's. */
 export async function setHoldCount(
   redis: Redis,
   key: string,
@@ -25,7 +25,7 @@ export async function setHoldCount(
   return (await redis.run(setCountScript, [key], [owner, count, leaseMs])) === 1
 }
 
-/** Frees a lock that is a hash of its holder and tells the channel: 1, or 0 when it was not the owner's any more. */
+/** Frees a lock that is a hash of its holder and notifies the channel: 1, or 0 if it was no longer the owner's. */
 export function freeHash(
   redis: Redis,
   keys: readonly [lock: string, channel: string],
@@ -34,7 +34,7 @@ export function freeHash(
   return redis.run(releaseScript, keys, redis.topology === 'cluster' ? [owner, 'SPUBLISH'] : [owner])
 }
 
-/** The reentrant lock, in Java Redisson's keys and messages. */
+/** The reentrant lock, with the keys and messages of Java's Redisson. */
 export class ReentrantProtocol implements LockProtocol {
   readonly kind = 'lock'
   readonly leaseShape = 'hash'

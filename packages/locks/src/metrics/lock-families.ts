@@ -1,7 +1,7 @@
 import type { HistogramPoint, MetricFamily, MetricLabels } from '@firebreak/core/metrics'
 import { bucketBoundsMs, type DurationSnapshot, type LockMetricsSnapshot } from './lock-metrics.ts'
 
-/** What a process' locks have been through, for a meter of OpenTelemetry or Prometheus; names of locks are never labels. */
+/** Metrics of a process' locks, for an OpenTelemetry meter or Prometheus; lock names are never labels. */
 export function lockFamilies(metrics: LockMetricsSnapshot): MetricFamily[] {
   const { acquired, contended, handedOver, refused, released, lost, renewals, renewalErrors, wait, hold } = metrics
   return [

@@ -8,11 +8,11 @@ export interface DurationSnapshot {
   readonly count: number
   readonly sumMs: number
   readonly maxMs: number
-  /** One count for each of `bucketBoundsMs`, and one for what is longer. */
+  /** One count for each of `bucketBoundsMs`, and one for longer durations. */
   readonly buckets: readonly number[]
 }
 
-/** What a process' locks have been through since its start. */
+/** Counters of a process' locks since its start. */
 export interface LockMetricsSnapshot {
   /** First acquisitions. */
   readonly acquired: number
@@ -26,7 +26,7 @@ export interface LockMetricsSnapshot {
   readonly lost: Readonly<Record<LossReason, number>>
   readonly renewals: number
   readonly renewalErrors: number
-  /** From the request to the lock, of the contended ones. */
+  /** From the request to the lock, for contended ones. */
   readonly wait: DurationSnapshot
   /** From the lock to its release or loss. */
   readonly hold: DurationSnapshot

@@ -3,42 +3,42 @@ import { type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import type { Locks } from '../locks.ts'
 import type { LocksSnapshot } from './locks-snapshot.ts'
 
-/** What a process tells the hub about its locks: the body of `POST /v1/locks`. */
+/** A process' report about its locks: the body of `POST /v1/locks`. */
 export interface LockReport extends LocksSnapshot {
   readonly version: 1
   readonly serviceId: string
   readonly hostId: string
-  /** How long this report is good for: the hub forgets a process that sent no newer one. */
+  /** How long this report is valid: the hub forgets a process that sends no newer one. */
   readonly validMs: number
 }
 
 /** Locks given up after one report. */
 const maxReleases = 100
 
-/** How a process reports its locks. */
+/** How to report a process' locks. */
 export interface LockReporterOptions {
-  /** The hub, as `http://127.0.0.1:7077`. */
+  /** The hub, such as `http://127.0.0.1:7077`. */
   readonly hubUrl: string
   readonly serviceId: string
   /** @default the machine's host name */
   readonly hostId?: string
-  /** The application's token, where the hub asks for one. */
+  /** The application's token, if the hub requires one. */
   readonly token?: string
   /** @default 2000 */
   readonly everyMs?: number
   /** @default the global fetch */
   readonly fetch?: typeof globalThis.fetch
-  /** Where its timers come from. @default the system's */
+  /** Its timers. @default the system's */
   readonly runtime?: Runtime
 }
 
-/** Posts a snapshot of a process' locks to the hub now and then. Lossy by design: a report that fails is only counted. */
+/** Periodically posts a snapshot of a process' locks to the hub. Lossy by design: a failed report is only counted. */
 export class LockReporter {
   /** Reports that the hub accepted. */
   sent = 0
-  /** Reports that did not reach it or were refused. */
+  /** Reports that failed or were refused. */
   failed = 0
-  /** Locks that were given up because a person asked for it. */
+  /** Locks given up at a user's request. */
   released = 0
   readonly #locks: Locks
   readonly #options: LockReporterOptions
@@ -53,7 +53,7 @@ export class LockReporter {
     this.#timer = (options.runtime ?? systemRuntime).timers.setInterval(() => void this.report(), this.#everyMs)
   }
 
-  /** Sends one report now; a report that is under way is not overtaken. */
+  /** Sends one report now, after any report in progress. */
   async report(): Promise<void> {
     if (this.#isSending) return
     this.#isSending = true
@@ -89,7 +89,7 @@ export class LockReporter {
     this.#timer.cancel()
   }
 
-  /** Gives up what a person asked for at the hub. */
+  /** Gives up the locks that a user released at the hub. */
   async #release({ release }: { readonly release?: unknown }): Promise<void> {
     for (const one of Array.isArray(release) ? (release as unknown[]).slice(0, maxReleases) : []) {
       const { kind, token } = (one ?? {}) as { readonly kind?: unknown; readonly token?: unknown }

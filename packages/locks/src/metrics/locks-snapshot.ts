@@ -22,12 +22,12 @@ export interface WaitingTaskRow {
   readonly waitingMs: number
 }
 
-/** What a process holds and waits for at one moment; the longest first, at most `maxRows` of each. */
+/** What a process holds and waits for at one moment; longest first, at most `maxRows` of each. */
 export interface LocksSnapshot {
   readonly instanceId: string
   readonly held: readonly HeldLockRow[]
   readonly waiting: readonly WaitingTaskRow[]
-  /** How many there are, where rows were left out. */
+  /** The total numbers, in case rows were left out. */
   readonly heldCount: number
   readonly waitingCount: number
   readonly metrics: LockMetricsSnapshot

@@ -34,7 +34,7 @@ export class MultiLockHandle implements AsyncDisposable {
     return AbortSignal.any(this.#holds.map(({ signal }) => signal))
   }
 
-  /** Gives all leases a new length from now on; false when one of the locks is not ours any more. */
+  /** Gives all leases a new length from now on; false if one of the locks is no longer ours. */
   async extend(leaseMs: number): Promise<boolean> {
     requireInteger('leaseMs', leaseMs, 1)
     if (this.#unlocked !== undefined) return false
@@ -42,7 +42,7 @@ export class MultiLockHandle implements AsyncDisposable {
     return extended.every(Boolean)
   }
 
-  /** Releases all; true when all were ours until now. */
+  /** Releases all; true if all were ours until now. */
   unlock(): Promise<boolean> {
     this.#unlocked ??= releaseAll(this.#engine, this.#holds)
     return this.#unlocked
@@ -61,9 +61,9 @@ async function releaseAll(engine: LockEngine, holds: Iterable<Hold>): Promise<bo
 }
 
 /**
- * Several locks as one. It never waits for one lock while it holds another: the first busy one is waited for with
- * empty hands, then the others are tried, and if one of those is busy everything is given back and that one is waited
- * for. So it cannot be part of a deadlock, in whatever order anybody names or nests the same locks.
+ * Several locks as one. It never waits for one lock while holding another: it waits for the first busy one holding
+ * nothing, then tries the others, and if one of those is busy it releases everything and waits for that one. So it
+ * cannot be part of a deadlock, whatever the order in which anyone names or nests the same locks.
  */
 export class MultiLock {
   readonly names: readonly string[]
@@ -84,7 +84,7 @@ export class MultiLock {
     return new MultiLockHandle(this.#engine, (await this.#takeAll(Number.POSITIVE_INFINITY, options))!)
   }
 
-  /** Waits for at most `waitMs`; undefined when not all could be had in that time. */
+  /** Waits for at most `waitMs`; undefined if not all could be acquired in that time. */
   async tryLock(waitMs = 0, leaseMs?: number, options: Omit<LockOptions, 'leaseMs'> = {}) {
     const holds = await this.#takeAll(waitMs, leaseMs === undefined ? options : { ...options, leaseMs })
     return holds === undefined ? undefined : new MultiLockHandle(this.#engine, holds)
@@ -129,7 +129,7 @@ export class MultiLock {
     }
   }
 
-  /** Tries the others without waiting; the index of one that is busy. */
+  /** Tries the others without waiting; returns the index of a busy one. */
   async #takeOthers(held: Map<number, Hold>, options: LockOptions): Promise<number | undefined> {
     try {
       for (const [index, lock] of this.#locks.entries()) {

@@ -12,7 +12,7 @@ import type { LockProtocol } from '../lock/protocol.ts'
  *
  * 1. an owner named in the call;
  * 2. inside the function of a `withLock` of the same lock: that lock's owner, so that nested calls re-enter;
- * 3. inside `asOwner(fn)`: one owner for all that `fn` does;
+ * 3. inside `asOwner(fn)`: one owner for everything that `fn` does;
  * 4. otherwise a new owner for each acquisition, represented by the handle that it returns.
  *
  * Scopes form a chain along the asynchronous context. A task that outlives the `withLock` that started it finds the
@@ -31,7 +31,7 @@ export interface ResolvedOwner {
   readonly hold?: Hold
 }
 
-/** Finds and makes the owners of one process. */
+/** Finds and creates the owners of one process. */
 export class Owners {
   readonly #instanceId: string
   readonly #scopes = new AsyncLocalStorage<OwnerScope | undefined>()

@@ -9,7 +9,7 @@ import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
 const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./read-acquire.lua', import.meta.url), loadTokenScript)
 const releaseScript = /* @__PURE__ */ loadTimedScript(new URL('./read-release.lua', import.meta.url))
 
-/** The read side: many owners at once, each with a lease of its own. */
+/** The read side: many owners at once, each with its own lease. */
 export class ReadProtocol implements LockProtocol {
   readonly kind = 'read'
   readonly leaseShape = 'set'

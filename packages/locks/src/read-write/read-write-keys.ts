@@ -1,8 +1,8 @@
 import { besideName } from '../lock/lock-keys.ts'
 
-/** The keys of a read-write lock; they have nothing to do with those of a plain lock of the same name. */
+/** The keys of a read-write lock; unrelated to those of a plain lock of the same name. */
 export interface ReadWriteKeys {
-  /** The hash of the writer, as a plain lock's. */
+  /** The hash of the writer, like a plain lock's. */
   readonly writer: string
   /** The readers by the end of their lease on Redis' clock. */
   readonly readers: string

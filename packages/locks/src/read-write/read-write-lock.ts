@@ -17,8 +17,8 @@ class WriteLock extends LeasedLock {
 }
 
 /**
- * Many readers or one writer. Each reader has a lease of its own, so that one that dies does not keep the others'
- * alive. Waiting writers hold new readers back. A writer may read (and so step down); a reader cannot become a writer.
+ * Many readers or one writer. Each reader has its own lease, so that the others do not keep a dead one's alive. Waiting
+ * writers hold new readers back. A writer may read (and so step down); a reader cannot become a writer.
  */
 export class ReadWriteLock {
   readonly name: string

@@ -9,7 +9,7 @@ import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
 const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./write-acquire.lua', import.meta.url), loadTokenScript)
 const waitScript = /* @__PURE__ */ loadScript(new URL('./write-wait.lua', import.meta.url))
 
-/** The write side: one owner, and no reader beside it. */
+/** The write side: one owner and no readers. */
 export class WriteProtocol implements LockProtocol {
   readonly kind = 'write'
   readonly leaseShape = 'hash'

@@ -96,17 +96,17 @@ export class Semaphore {
     return this.#lock.lock(options)
   }
 
-  /** Waits for at most `waitMs`; undefined when no permit was free in that time. */
+  /** Waits for at most `waitMs`; undefined if no permit was free in that time. */
   tryAcquire(waitMs = 0, leaseMs?: number, options: { readonly signal?: AbortSignal } = {}) {
     return this.#lock.tryLock(waitMs, leaseMs, options)
   }
 
-  /** Runs `fn` with a permit and gives it back, however it ends. */
+  /** Runs `fn` with a permit and returns it, however it ends. */
   withPermit<T>(fn: GuardedFunction<T>, options: Omit<WithLockOptions, 'owner'> = {}): Promise<T> {
     return this.#lock.withLock(fn, options)
   }
 
-  /** Permits that are free at this moment. */
+  /** Permits that are currently free. */
   async available(): Promise<number> {
     return this.#protocol.free()
   }
@@ -120,7 +120,7 @@ export class Semaphore {
     return this.#protocol.adjust(count)
   }
 
-  /** Takes all free permits away, for all processes, until they are added again; how many these were. */
+  /** Removes all free permits, for all processes, until they are added again; returns their number. */
   drainPermits(): Promise<number> {
     return this.#protocol.adjust('drain')
   }

@@ -42,7 +42,7 @@ import { Steward } from './steward.ts'
  * `npm run simulate -- --mutants --model locks` takes each mend out and says which seed of the quick run finds it.
  */
 
-/** What `npm test` plays. */
+/** What `npm test` runs. */
 export const quickSeeds: readonly number[] = Array.from({ length: 8 }, (_, index) => index + 1)
 
 const leaseMs = 900
@@ -98,10 +98,10 @@ interface Held {
   readonly losses: number
 }
 
-/** What is true of all locks, as an onlooker sees it. */
+/** The laws of all locks, checked by an observer. */
 class Oracle {
   readonly #tokens = new Map<string, number>()
-  /** Each process' own, by its life. */
+  /** Each process' own tokens, per lifetime. */
   readonly #seen = new WeakMap<SimulatedProcess, Map<string, number>>()
   readonly #isWeak: boolean
   readonly #held = new Map<string, Set<Held>>()
@@ -175,7 +175,7 @@ export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule):
   const player = new FaultPlayer(world, network.faults, valkey.faults).can(
     processFaults(apps.map((name) => ({ name, current: () => lives.get(name)!, restart: () => start(name) }))),
   )
-  // What is lost is lost from the moment on at which the picture is taken.
+  // Everything after the moment of the snapshot is lost.
   for (const { atMs, kind, amount = 100, forMs = 0 } of schedule.filter(({ kind }) => losing.includes(kind))) {
     const until = kind === 'loseWrites' ? amount : forMs
     for (const at of [atMs, atMs + until]) world.schedule(at, () => oracle.losses++)
@@ -203,7 +203,7 @@ export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule):
   return { calls: oracle.taken, faults: player.injected }
 }
 
-/** Takes permits that nobody has to wait for, one after the other: their tokens ascend, whoever asks next. */
+/** Takes uncontended permits one after another: their tokens ascend, whoever asks next. */
 async function takeTokens(oracle: Oracle, locks: Locks, app: SimulatedProcess): Promise<void> {
   const semaphore = locks.getSemaphore('wide', 1000)
   while (app.world.elapsedMs < 17_000) {
@@ -215,7 +215,7 @@ async function takeTokens(oracle: Oracle, locks: Locks, app: SimulatedProcess): 
   }
 }
 
-/** One lock of some kind, taken and left again, or lost. */
+/** One lock of some kind, taken and released, or lost. */
 async function oneTurn(
   oracle: Oracle,
   locks: Locks,
@@ -233,7 +233,7 @@ async function oneTurn(
     read: () => locks.getReadWriteLock(`rw ${name}`).read,
   }
   const most = kind === 'permit' ? permits : kind === 'read' ? Number.POSITIVE_INFINITY : 1
-  // Readers are told apart from writers only by their tokens, which they share.
+  // Readers and writers share a sequence of tokens.
   const lock = kind === 'read' ? `read ${name}` : `${kind === 'spin' ? 'lock' : kind} ${name}`
   const counted = kind === 'read' || kind === 'write' ? `rw ${name}` : lock
   const before = oracle.highest(counted, app)
@@ -268,7 +268,7 @@ async function oneTurn(
     }
     if (error instanceof LockLostError && beganInPeace && isRenewed)
       throw new BrokenLaw(`${lock}: a lease that is renewed was lost without any fault (${error.reason})`)
-    // Redis out of reach, no turn in time: the next one comes.
+    // Redis unreachable, or no turn in time: try the next one.
   }
 }
 

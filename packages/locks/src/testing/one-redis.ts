@@ -7,13 +7,13 @@ import { Locks, type LocksOptions } from '../index.ts'
 export interface OneRedis {
   readonly server: RedisServer
   readonly client: Ioredis
-  /** Locks of their own instance, closed after the test. */
+  /** A separate instance of locks, closed after the test. */
   open(options?: LocksOptions): Locks
   /** A name that no other test uses. */
   freshName(): string
 }
 
-/** A Redis for the tests of a file; call at its top. What it gives can be used within tests. */
+/** A Redis for the tests of a file; call it at the top. Its result can be used within tests. */
 export function oneRedis(): OneRedis {
   let server: RedisServer
   let client: Ioredis

@@ -8,7 +8,7 @@ const permits = 2
 const hands = 4
 
 /**
- * Adds permits, takes them away and drains them, all the while, over a client that sends again what it got no answer for.
+ * Continually adds, removes and drains permits, over a client that resends unanswered requests.
  *
  * Laws: a change counts once, or not at all where it was not acknowledged; permits that are taken are not drained.
  */
@@ -49,7 +49,7 @@ export class Steward {
     })
   }
 
-  /** Several hands for a moment; then they rest, and what was changed is looked at. */
+  /** Several concurrent changes, then a pause in which the result is checked. */
   async #round(untilMs: number): Promise<void> {
     const { world, chance } = this.#process
     const before = this.#losses()
@@ -79,7 +79,7 @@ export class Steward {
     this.#isOver = true
   }
 
-  /** In the end the permits are those that were added; then all are as they were at first. */
+  /** At the end the permits are those that were added; then restores the initial number. */
   async settle(isLossy: boolean): Promise<void> {
     const counted = await this.#counted.addPermits(0)
     if (!isLossy) this.#check(counted)
@@ -87,7 +87,7 @@ export class Steward {
     await this.#drained.addPermits(permits - (await this.#drained.addPermits(0)))
   }
 
-  /** False where nobody knows whether it was done. */
+  /** False if it is unknown whether it was done. */
   async #add(count: 1 | -1): Promise<boolean> {
     if (count > 0) this.#most++
     else this.#least--

@@ -1,14 +1,14 @@
 import type { TokenCall } from './token-script.ts'
 
-/** Names that are remembered; a few more epochs are started where there are more. */
+/** Names remembered; with more, a few extra epochs are started. */
 const maxNames = 100_000
 
 /**
- * What a process knows of the tokens of its Redis: which names have issued one on the present connection, so that their
- * counter can be trusted (see `token-script.ts`), and the highest one it has seen.
+ * What a process knows about its Redis' tokens: which names have issued one on the current connection, so that their
+ * counter can be trusted (see `token-script.ts`), and the highest one seen.
  *
- * Where a client reaches several servers (a cluster, a sentinel's) it may follow a promotion without a word, over a
- * connection that it had: there no counter is ever trusted.
+ * A client with several servers (a cluster, Sentinels) may silently follow a promotion over an existing connection:
+ * there no counter is ever trusted.
  */
 export class Tokens {
   readonly #isOneServer: boolean
@@ -34,7 +34,7 @@ export class Tokens {
     }
   }
 
-  /** A token of this name came over this connection. */
+  /** A token for this name arrived over this connection. */
   note(id: string, token: number): void {
     if (token > this.#seen) this.#seen = token
     if (this.#names.size >= maxNames && !this.#names.has(id)) this.#names = new Set()
@@ -42,9 +42,9 @@ export class Tokens {
   }
 
   /**
-   * The token of a call that was made on a connection, or a newer one where that has changed since: then the call may have
-   * been sent over the new one, to a server that counts from where the old one was some time ago. 0 where asking again
-   * (`ask`) says that the lock is not ours any more.
+   * The token of a call made on a connection, or a newer one if the connection has changed since: the call may then
+   * have been sent over the new one, to a server whose counter lags behind. 0 if asking again (`ask`) says that the
+   * lock is no longer ours.
    */
   async settled(id: string, token: number, connection: number, ask: () => Promise<number>): Promise<number> {
     let latest = token
@@ -62,7 +62,7 @@ export class Tokens {
     this.doubt()
   }
 
-  /** A call failed: the next one may reach another server before anybody has told. */
+  /** A call failed: the next one may reach another server before we are told. */
   doubt(): void {
     this.connection++
     this.#names = new Set()

@@ -21,7 +21,7 @@ export class GiveUp {
     else this.#listeners.add(listener)
   }
 
-  /** The promise's value, or 'gave-up' when that comes first; `late` then gets the value that nobody waits for. */
+  /** The promise's value, or 'gave-up' if that comes first; `late` then gets the value that nobody is waiting for. */
   race<T>(promise: Promise<T>, late: (value: T) => void): Promise<T | 'gave-up'> {
     return new Promise((resolve, reject) => {
       const onGiveUp = () => {

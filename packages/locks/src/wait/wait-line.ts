@@ -60,12 +60,12 @@ export class WaitLine {
     this.#waiters.add(waiter)
   }
 
-  /** True where this waiter is one that talks to Redis. */
+  /** True if this waiter is one that talks to Redis. */
   looks(waiter: Waiter): boolean {
     return this.protocol.wakes === 'owner' || this.first === waiter
   }
 
-  /** Takes a waiter out; `leaseMs` is given when it leaves with the lock. */
+  /** Removes a waiter; `leaseMs` is given if it leaves with the lock. */
   leave(waiter: Waiter, leaseMs?: number): void {
     const wasFirst = this.first === waiter
     if (!this.#waiters.delete(waiter) || !wasFirst || this.protocol.wakes === 'owner') return
@@ -73,7 +73,7 @@ export class WaitLine {
     else this.first?.lookWithin(leaseMs)
   }
 
-  /** The waiter that a task of this process can hand the lock to: the first, unless it is busy looking itself. */
+  /** The waiter that a task of this process can hand the lock to: the first, unless it is currently trying itself. */
   get heir(): Waiter | undefined {
     const { first } = this
     return first?.canBeHanded === true ? first : undefined

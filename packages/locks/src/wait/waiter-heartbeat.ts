@@ -1,7 +1,9 @@
 import type { TimerHandle, Timers } from '@firebreak/core'
 import type { WaitLine } from './wait-line.ts'
 
-/** Tells Redis now and then that the waiters of this process' fair lines are still there: one timer, one call a line. */
+/**
+ * Periodically tells Redis that the waiters in this process' fair lines are still there: one timer, one call per line.
+ */
 export class WaiterHeartbeat {
   readonly #lines = new Set<WaitLine>()
   readonly #everyMs: number
@@ -35,7 +37,7 @@ export class WaiterHeartbeat {
         (unknown) => {
           for (const waiter of waiters) if (unknown.includes(waiter.owner)) waiter.look()
         },
-        // The next beat comes soon; meanwhile the waiters' places are kept for the rest of their time.
+        // The next heartbeat comes soon; until then the waiters keep their places for their remaining time.
         () => {},
       )
     }

@@ -55,7 +55,7 @@ export class Waiter {
     else this.#end('look')
   }
 
-  /** Looks after `ms` unless woken before. */
+  /** Checks after `ms` unless woken before. */
   lookWithin(ms: number): void {
     if (this.#wake === undefined || ms === Number.POSITIVE_INFINITY) return
     this.#timer?.cancel()
@@ -63,12 +63,12 @@ export class Waiter {
     this.#timer = this.#timers.setTimeout(() => this.look(), Math.ceil(ms) + 1)
   }
 
-  /** Another task starts to hand the lock over: until that is decided this one must not ask Redis for it. */
+  /** Another task starts to hand the lock over: until that is decided, this one must not ask Redis for it. */
   expectHand(): void {
     this.#isBeingHanded = true
   }
 
-  /** The handing over came to nothing. */
+  /** The hand-over failed. */
   missHand(): void {
     this.#isBeingHanded = false
     this.look()

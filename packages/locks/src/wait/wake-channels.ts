@@ -1,26 +1,26 @@
 import type { TimerHandle, Timers } from '@firebreak/core'
 import type { Redis, RedisSubscriber } from '@firebreak/redis'
 
-/** One subscription, shared by all who listen. */
+/** One subscription, shared by all listeners. */
 interface Channel {
   readonly listeners: Set<WakeListener>
   readonly ready: Promise<void>
   linger: TimerHandle | undefined
 }
 
-/** Called with a message, or with undefined when messages may have been missed. */
+/** Called with a message, or with undefined if messages may have been missed. */
 export type WakeListener = (message: string | undefined) => void
 
-/** A place among the listeners of a channel. */
+/** A listener's registration on a channel. */
 export interface Listening {
-  /** Resolves when Redis has confirmed the subscription; rejects when it could not be made. */
+  /** Resolves when Redis has confirmed the subscription; rejects if it failed. */
   readonly ready: Promise<void>
   end(): void
 }
 
 /**
  * Reference-counted channels over one subscriber: the first listener subscribes, and the last one leaves the
- * subscription open for `lingerMs`, because a lock that was waited for once is soon waited for again. After a reconnect
+ * subscription open for `lingerMs`, because a lock that was contended once is soon contended again. After a reconnect
  * everyone is woken to try, since messages in between are lost.
  */
 export class WakeChannels {
@@ -28,7 +28,7 @@ export class WakeChannels {
   readonly #lingerMs: number
   readonly #timers: Timers
   readonly #channels = new Map<string, Channel>()
-  /** Unsubscriptions under way; a new subscription to the same channel comes after. */
+  /** Unsubscriptions in progress; a new subscription to the same channel waits for them. */
   readonly #leaving = new Map<string, Promise<void>>()
   #subscriber: Promise<RedisSubscriber> | undefined
 
@@ -38,7 +38,7 @@ export class WakeChannels {
     this.#timers = timers
   }
 
-  /** How many channels are subscribed. */
+  /** Number of subscribed channels. */
   get size(): number {
     return this.#channels.size
   }

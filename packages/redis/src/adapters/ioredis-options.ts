@@ -13,8 +13,8 @@ export interface IoredisAddress {
 }
 
 /**
- * An address as ioredis takes it. Its own parser of URLs knows no Unix sockets, and forgets `rediss` and the database in the
- * start nodes of a cluster; so all URLs are read by `core` and only their parts are handed on.
+ * An address as ioredis takes it. Its own URL parser does not support Unix sockets, and ignores `rediss` and the
+ * database in a cluster's start nodes; so `core` parses all URLs and only their parts are passed on.
  */
 export function ioredisOptions(address: string | RedisTarget): IoredisAddress {
   const target = typeof address === 'string' ? parseRedisUrl(address) : address

@@ -7,8 +7,7 @@ import type { IoredisLike } from './ioredis.ts'
  * ioredis' `Command` copies the arguments three times and joins them in some sixty steps, which for a limit on a hot
  * key is up to a tenth of the cost of a call (`npm run -s bench -- limits --only=redis-hot`). Here they are written
  * once. These calls need nothing else that `Command` does: key prefixes, per-command timeouts, pipelines, text replies.
- * The members are the ones that ioredis 5 and 6 use of a command on a single connection; a test holds both versions to
- * that.
+ * The members are those that ioredis 5 and 6 use on a single connection; a test checks both versions.
  *
  * Sent at most once: see `sentAtMostOnce` for the number that guarantees it.
  */

@@ -11,8 +11,8 @@ export interface OwnRedis {
 }
 
 /**
- * Opens a Redis by its URL, or a cluster by the URLs of some of its nodes, using ioredis if it is installed. User, password
- * and TLS of a cluster's first URL hold for all of its nodes, also for those that it names later. A command to a
+ * Opens a Redis by its URL, or a cluster by the URLs of some of its nodes, using ioredis if it is installed. User,
+ * password and TLS of a cluster's first URL apply to all of its nodes, including those discovered later. A command to a
  * server that is gone fails after five seconds; one to a cluster waits until one of its nodes answers.
  */
 export async function openRedis(url: string | readonly string[], database?: number): Promise<OwnRedis> {

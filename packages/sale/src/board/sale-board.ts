@@ -7,7 +7,7 @@ import { registryKey, saleKeys } from '../sale-keys.ts'
 /** One voucher as shown to users. */
 export interface VoucherView {
   readonly id: string
-  /** First and last second of the sale, Unix time; null where its hash is gone or was written wrongly. */
+  /** First and last second of the sale, Unix time; null if its hash is gone or malformed. */
   readonly begin: number | null
   readonly end: number | null
   readonly stock: number
@@ -19,13 +19,13 @@ export interface VoucherView {
   readonly buyers: number
   /** Orders that are not paid yet. */
   readonly unpaid: number
-  /** Entries that a worker has taken and not settled, and those that none has taken; null before the first worker. */
+  /** Entries that a worker has taken but not settled, and those that none has taken; null before the first worker. */
   readonly pending: number | null
   readonly waiting: number | null
   readonly deadLetters: number
 }
 
-/** One event of an order, with the order's state now. */
+/** One event of an order, with the order's current state. */
 export interface SaleOrderView {
   readonly entryId: string
   readonly at: number
@@ -33,11 +33,11 @@ export interface SaleOrderView {
   readonly kind: string
   readonly orderId: string
   readonly userId: string
-  /** Undefined where it is known no longer. */
+  /** Undefined if it is no longer known. */
   readonly state: OrderState | undefined
 }
 
-/** Vouchers asked for their end at a time. */
+/** Vouchers whose end is queried at a time. */
 const rankedAtOnce = 500
 
 /** What is on sale, what is left and what happened to the orders: read-only, for watching a sale. */
@@ -48,7 +48,7 @@ export class SaleBoard {
     this.#redis = toRedis(redis)
   }
 
-  /** The vouchers that end last, in that order. Where there are more than `limit`, those with dead letters are chosen first. */
+  /** The vouchers that end last, in that order. If there are more than `limit`, those with dead letters come first. */
   async vouchers(limit = 200): Promise<VoucherView[]> {
     const ids = (await this.#redis.send(['SMEMBERS', registryKey])) as string[]
     const chosen = ids.length <= limit ? ids : await this.#chosen(ids, limit)
@@ -108,7 +108,7 @@ export class SaleBoard {
       this.#ask(['SCARD', keys.users], 0),
       this.#ask(['ZCARD', keys.unpaid], 0),
       this.#ask(['XLEN', keys.dead], 0),
-      // A stream that nobody has written to has no groups, and Redis says so by an error.
+      // For a stream that nobody has written to, Redis answers with an error.
       this.#redis.send(['XINFO', 'GROUPS', keys.orders]).catch(() => []),
     ])
     const [begin, end, stock, sold, perUser] = fields.map(wholeOrNull)

@@ -14,17 +14,17 @@ export interface DeadLetter {
   /** When it was given up, milliseconds since 1970. */
   readonly deadAt: number
   readonly reason: string
-  /** The store's own words, where it failed. */
+  /** The store's own message, if it failed. */
   readonly cause: string | undefined
   /** The id it had in the orders stream. */
   readonly entryId: string
-  /** What it says of the order: kind, order, user, number, at. */
+  /** Its fields: kind, order, user, number, at. */
   readonly fields: Readonly<Record<string, string>>
 }
 
 /** Which dead letters to list. */
 export interface ListOptions {
-  /** The most to give. @default 100 */
+  /** Maximum number to return. @default 100 */
   readonly limit?: number
   /** Only letters after this id. @default from the first */
   readonly after?: string
@@ -40,7 +40,7 @@ export class DeadLetters {
     this.#redis = toRedis(redis)
   }
 
-  /** How many there are, by voucher; vouchers without any are left out. */
+  /** Their number by voucher; vouchers without any are left out. */
   async count(): Promise<Map<string, number>> {
     const vouchers = ((await this.#redis.send(['SMEMBERS', registryKey])) as string[]).sort()
     const counts = await Promise.all(vouchers.map((id) => this.#redis.send(['XLEN', saleKeys(id).dead])))
@@ -58,14 +58,14 @@ export class DeadLetters {
   }
 
   /**
-   * Gives letters to the workers again, in their order, at the end of the stream; gives how many there were. What fails
-   * again is a dead letter again.
+   * Returns letters to the workers, in order, at the end of the stream; returns their number. One that fails again
+   * becomes a dead letter again.
    */
   replay(voucherId: string, ids: readonly string[]): Promise<number> {
     return this.#each(voucherId, ids, 'replay')
   }
 
-  /** Takes letters away for good; gives how many there were. */
+  /** Deletes letters permanently; returns their number. */
   discard(voucherId: string, ids: readonly string[]): Promise<number> {
     return this.#each(voucherId, ids, 'discard')
   }
@@ -82,7 +82,7 @@ export class DeadLetters {
   }
 }
 
-/** Redis takes many things for a place in a stream; a letter is named by its whole id. */
+/** Redis accepts many forms of stream positions; a letter is identified by its whole id. */
 function checkId(option: string, id: string): void {
   if (!isEntryId(id)) throw new InvalidOptionError(option, id, 'the id of a dead letter, such as 1770000000000-0')
 }

@@ -2,12 +2,12 @@ import type { Runtime, TimerHandle } from '@firebreak/core'
 import { OrderStoreError } from '../errors.ts'
 import type { OrderEvent, OrderStore, StoreResult } from '../store/order-store.ts'
 
-/** How storing ended: with results, or with a fault of what was to be stored. An outage is thrown. */
+/** How storing ended: with results, or with a fault in the data. An outage is thrown. */
 export type StoreOutcome =
   | { readonly kind: 'results'; readonly results: readonly StoreResult[] }
   | { readonly kind: 'fault'; readonly error: Error }
 
-/** The order store behind a deadline, with every failure told apart: the events' fault, or the store's. */
+/** The order store behind a deadline, with failures classified: the events' fault, or the store's. */
 export class GuardedStore {
   readonly #store: OrderStore
   readonly #timeoutMs: number
@@ -19,7 +19,7 @@ export class GuardedStore {
     this.#runtime = runtime
   }
 
-  /** Throws an `OrderStoreError` of an outage, and nothing else. */
+  /** Throws only an `OrderStoreError` about an outage. */
   async store(voucherId: string, events: readonly OrderEvent[]): Promise<StoreOutcome> {
     try {
       return { kind: 'results', results: await this.#inTime(this.#store.store(events)) }
@@ -29,7 +29,8 @@ export class GuardedStore {
         if (error.isOutage) throw error
         return { kind: 'fault', error }
       }
-      // A store of the user's own, whose errors say nothing: it is the events' fault only if the store answers else.
+      // A user's own store, whose errors cannot be classified: it is the events' fault only if the store otherwise
+      // answers.
       await this.#blame(voucherId, error)
       return { kind: 'fault', error }
     }
@@ -43,7 +44,7 @@ export class GuardedStore {
     }
   }
 
-  /** Throws an outage unless the store answers a question that changes nothing. */
+  /** Throws an outage unless the store answers a harmless query. */
   async probe(voucherId: string): Promise<void> {
     try {
       await this.#inTime(this.#store.count(voucherId))
@@ -61,7 +62,7 @@ export class GuardedStore {
     }
   }
 
-  /** A database that never answers is down; what it does later is done again, which changes nothing. */
+  /** A database that never answers is down; its late work is repeated, which changes nothing. */
   async #inTime<T>(work: Promise<T>): Promise<T> {
     let timer: TimerHandle | undefined
     const late = new Promise<never>((_, reject) => {
@@ -78,7 +79,7 @@ export class GuardedStore {
   }
 }
 
-/** A store of somebody's own may throw anything. */
+/** A user's own store may throw anything. */
 function errorOf(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

@@ -10,47 +10,50 @@ import { GuardedStore } from './guarded-store.ts'
 import { OrdersStream } from './orders-stream.ts'
 import { type OrderWorkerCounts, VoucherLane } from './voucher-lane.ts'
 
-/** How a worker takes orders from the streams to the store. */
+/** Options of a worker, which takes orders from the streams to the store. */
 export interface OrderWorkerOptions {
   readonly store: OrderStore
   /** This worker's name in the consumer group; one name, one running worker. */
   readonly name: string
-  /** The vouchers to serve. @default all that were ever opened or sold, looked up every `scanMs` */
+  /** The vouchers to serve. @default all ever opened or sold, looked up every `scanMs` */
   readonly voucherIds?: readonly string[]
   /** Entries stored in one transaction. @default 100 */
   readonly batch?: number
   /**
-   * An entry that a worker took this long ago and did not settle is taken over; one that failed by its own fault is
-   * retried after the same time. @default 10000
+   * An entry that a worker took this long ago without settling it is taken over; one that failed through its own fault
+   * is retried after the same time. @default 10000
    */
   readonly claimAfterMs?: number
-  /** An entry that failed this often by its own fault goes to the dead letters; an outage never counts. @default 5 */
+  /**
+   * An entry that failed this many times through its own fault goes to the dead letters; outages never count. @default
+   * 5
+   */
   readonly maxDeliveries?: number
   /** Dead letters of one voucher; further ones stay pending in the stream. @default 100000 */
   readonly maxDeadLetters?: number
   /** Entries of one voucher that may wait for others; beyond that no new ones are taken. @default 1000 */
   readonly maxHeld?: number
   /**
-   * How often to look without being told: for dead workers' entries, new vouchers, unpaid orders. A voucher where nothing
-   * is under way is looked at less and less often, down to every 32nd time. @default 1000
+   * How often to check without a notification: for dead workers' entries, new vouchers, unpaid orders. An idle voucher
+   * is checked less and less often, down to every 32nd time. @default 1000
    */
   readonly scanMs?: number
-  /** Takes orders back that are not paid within the sale's `payWithinMs`. @default true */
+  /** Takes back orders that are not paid within the sale's `payWithinMs`. @default true */
   readonly expireUnpaid?: boolean
-  /** How long a stored entry stays in the stream; `Infinity`: for ever. @default 3600000 (an hour) */
+  /** How long a stored entry stays in the stream; `Infinity`: forever. @default 3600000 (an hour) */
   readonly keepStoredMs?: number
   /**
-   * How long after its end (or after its last event, where that is later) what a voucher left in Redis is removed, if
-   * nothing of it is under way; `Infinity`: never. @default 15552000000 (180 days)
+   * How long after its end (or its last event, if later) a voucher's data is removed from Redis, if nothing is in
+   * progress; `Infinity`: never. @default 15552000000 (180 days)
    */
   readonly keepEndedMs?: number
-  /** A store that does not answer for so long is down. @default 30000 */
+  /** A store that does not answer for this long is down. @default 30000 */
   readonly storeTimeoutMs?: number
   /** While the store is down it is retried after 100 ms, then after twice that, up to this. @default 5000 */
   readonly maxRetryMs?: number
   /** Called for every dead letter and failure, and once when the store goes down; the worker continues. */
   readonly onError?: (error: Error) => void
-  /** Told when the store is up again, with how long it was down. */
+  /** Called when the store has recovered, with how long it was down. */
   readonly onRecovery?: (downMs: number) => void
   /** @default the system's */
   readonly runtime?: Runtime
@@ -68,7 +71,7 @@ const bounds = [
 ] as const
 const spans = ['keepStoredMs', 'keepEndedMs'] as const
 const firstRetryMs = 100
-/** How soon entries that wait for another worker are retried: at first, and at most. */
+/** How soon entries that wait for another worker are retried: initially, and at most. */
 const firstWaitMs = 5
 const lastWaitMs = 200
 const trimEveryMs = 10_000
@@ -83,8 +86,8 @@ const takenUpAtOnce = 16
  *
  * A worker that dies leaves its entries pending; the others take them over after `claimAfterMs`. An entry that cannot
  * be parsed, that the database has no room for, or that failed `maxDeliveries` times by its own fault goes to the
- * voucher's dead-letter stream with the reason. A store that is down stops the worker: nothing counts against any entry,
- * nothing new is taken, and the worker goes on where it was when the store is back.
+ * voucher's dead-letter stream with the reason. A store that is down stops the worker: nothing counts against any
+ * entry, nothing new is taken, and the worker continues where it was when the store recovers.
  */
 export class OrderWorker {
   readonly counts: OrderWorkerCounts = { stored: 0, dead: 0, claimed: 0, expired: 0, failures: 0, outages: 0 }
@@ -129,7 +132,7 @@ export class OrderWorker {
     this.#store = new GuardedStore(options.store, this.#options.storeTimeoutMs, this.#options.runtime)
   }
 
-  /** `waiting`: the store is down, and the worker tries it again from time to time. */
+  /** `waiting`: the store is down, and the worker retries it periodically. */
   get state(): 'running' | 'waiting' | 'closed' {
     if (this.#isClosed) return 'closed'
     return this.#outage === undefined ? 'running' : 'waiting'
@@ -157,7 +160,7 @@ export class OrderWorker {
     this.#scan()
   }
 
-  /** Ends after the batch under way. */
+  /** Ends after the current batch. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#scanTimer?.cancel()
@@ -186,7 +189,7 @@ export class OrderWorker {
   }
 
   async #loop(): Promise<void> {
-    // With nothing to store a pass over the lanes would say nothing of the store.
+    // With nothing to store, a pass over the lanes would say nothing about the store.
     if (this.#outage !== undefined) await this.#store.probe([...this.#lanes.keys()][0] ?? '')
     while (!this.#isClosed && (this.#mustScan || this.#awake.size > 0)) {
       if (this.#mustScan) {
@@ -197,7 +200,7 @@ export class OrderWorker {
           if (!lane.isDue()) continue
           await this.#guarded(lane, () => this.#lookAfter(lane))
           this.#awake.add(lane.stream.voucherId)
-          // The orders of a voucher that sells do not wait until all others have been looked at.
+          // Orders of a selling voucher do not wait until all others have been checked.
           await this.#serveAwake()
         }
       }
@@ -220,13 +223,13 @@ export class OrderWorker {
     lane.wake()
   }
 
-  /** One voucher's trouble must not hold up the others; a store that is down holds up all. */
+  /** One voucher's trouble must not hold up the others; only a store that is down holds up all. */
   async #guarded(lane: VoucherLane, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
       if (isOutage(error)) throw error
-      // A Redis that came back without its data has lost the group: the next scan makes it again.
+      // A Redis that came back without its data has lost the group: the next scan recreates it.
       if (replyErrorCode(error) === 'NOGROUP') await this.#leave(lane)
       else this.#failed(error as Error)
     }
@@ -236,11 +239,11 @@ export class OrderWorker {
     const { voucherId } = lane.stream
     this.#lanes.delete(voucherId)
     this.#awake.delete(voucherId)
-    // Where the connection is lost, a message too many wakes nobody.
+    // If the connection is lost, an extra message wakes nobody.
     await this.#subscriber?.unsubscribe(saleKeys(voucherId).channel).catch(() => {})
   }
 
-  /** Beside the orders themselves: those of dead workers, those that nobody paid, and what need not be kept. */
+  /** Besides new orders: dead workers' entries, unpaid orders, and data that need not be kept. */
   async #lookAfter(lane: VoucherLane): Promise<void> {
     const { expireUnpaid: isExpiring, keepStoredMs, keepEndedMs, runtime } = this.#options
     await lane.takeOver()
@@ -271,7 +274,7 @@ export class OrderWorker {
     }
   }
 
-  /** What Redis says of one voucher's keys is no reason to leave the others alone. */
+  /** An error about one voucher's keys is no reason to skip the others. */
   async #takeUpSound(voucherId: string): Promise<void> {
     try {
       await this.#takeUp(voucherId)
@@ -286,7 +289,7 @@ export class OrderWorker {
   async #takeUp(voucherId: string): Promise<void> {
     const keys = saleKeys(voucherId)
     const [stock, total] = (await this.#redis.send(['HMGET', keys.voucher, 'stock', 'total'])) as (string | null)[]
-    // The hash may be gone, deleted after the sale or lapsed: what was sold by it is stored all the same.
+    // The hash may be gone, deleted after the sale or expired: what it sold is stored anyway.
     if (stock === null && Number(await this.#redis.send(['EXISTS', keys.orders])) === 0) return
     // Only for entries that do not carry the total themselves.
     if (total !== null && Number.isSafeInteger(Number(total))) await this.#store.setTotal(voucherId, Number(total))
@@ -312,7 +315,7 @@ export class OrderWorker {
     this.#refused.delete(voucherId)
   }
 
-  /** Entries that wait for other workers, or for their next try, are looked at again soon. */
+  /** Entries that wait for other workers, or for their next attempt, are checked again soon. */
   #waitForOthers(): void {
     if (this.#isClosed || this.#outage !== undefined) return
     const waiting = [...this.#lanes.values()].filter(({ holds }) => holds)

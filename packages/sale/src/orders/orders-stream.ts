@@ -35,7 +35,7 @@ export class OrdersStream {
     return streamEntries(await this.#read('>', count))
   }
 
-  /** Entries that this worker has taken and not settled, after an id; and those of them that were deleted meanwhile. */
+  /** Entries after an id that this worker has taken but not settled, and those of them deleted meanwhile. */
   async readHeld(after: string, count: number): Promise<{ entries: StreamEntry[]; deleted: string[] }> {
     const reply = await this.#read(after, count)
     return { entries: streamEntries(reply), deleted: deletedIds(reply) }
@@ -46,7 +46,7 @@ export class OrdersStream {
     return this.#send(['XREADGROUP', 'GROUP', group, this.#worker, 'COUNT', count, 'STREAMS', orders, from])
   }
 
-  /** Takes over entries that some worker took so long ago and did not settle. */
+  /** Takes over entries that a worker took this long ago without settling them. */
   async claimIdle(idleMs: number, count: number): Promise<StreamEntry[]> {
     const { orders } = this.#keys
     const pending = ['XPENDING', orders, group, 'IDLE', idleMs, '-', '+', count] as const
@@ -56,19 +56,19 @@ export class OrdersStream {
     return entriesOf(await this.#send(['XCLAIM', orders, group, this.#worker, idleMs, ...ids]))
   }
 
-  /** The oldest entry that some worker took and did not settle. All before it are stored or dead letters. */
+  /** The oldest entry taken but not settled. All before it are stored or dead letters. */
   async oldestPending(): Promise<string | undefined> {
     const [oldest] = (await this.#send(['XPENDING', this.#keys.orders, group, '-', '+', 1])) as [string][]
     return oldest?.[0]
   }
 
-  /** The entries up to an id that some worker took and did not settle, oldest first; no more than `limit`. */
+  /** The entries up to an id that were taken but not settled, oldest first; at most `limit`. */
   async pendingUpTo(id: string, limit: number): Promise<string[]> {
     const reply = (await this.#send(['XPENDING', this.#keys.orders, group, '-', id, limit])) as [string][]
     return reply.map(([pending]) => pending)
   }
 
-  /** True where no worker holds an entry and no order waits for its payment. */
+  /** True if no worker holds an entry and no order is unpaid. */
   async isIdle(): Promise<boolean> {
     const { orders, unpaid } = this.#keys
     const [[pending], waiting] = (await Promise.all([
@@ -82,12 +82,12 @@ export class OrdersStream {
     if (ids.length > 0) await this.#send(['XACK', this.#keys.orders, group, ...ids])
   }
 
-  /** Counts a fault of the entry itself, over all workers; gives how many it has. */
+  /** Counts a fault of the entry itself, over all workers; returns its total. */
   async noteFault(id: string): Promise<number> {
     return Number(await this.#redis.send(['HINCRBY', this.#keys.faults, id, 1]))
   }
 
-  /** Moves an entry to the dead letters with the reason; false where they are full and it stays pending. */
+  /** Moves an entry to the dead letters with the reason; false if they are full, and it stays pending. */
   async bury(entry: StreamEntry, reason: string, cause: string, maxDead: number): Promise<'done' | 'gone' | 'full'> {
     const { orders, dead, faults } = this.#keys
     const fields = ['entry', entry.id, 'reason', reason, ...(cause === '' ? [] : ['cause', cause]), ...entry.fields]

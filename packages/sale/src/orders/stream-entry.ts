@@ -6,7 +6,7 @@ export interface StreamEntry {
   readonly fields: readonly string[]
 }
 
-/** An entry that was read: what happened, and the entry of the same user before it. */
+/** A parsed entry: what happened, and the same user's previous entry. */
 export interface OrderEntry {
   readonly entry: StreamEntry
   readonly event: OrderEvent
@@ -28,7 +28,7 @@ export function fieldsOf(entry: StreamEntry): Map<string, string> {
   return fields
 }
 
-/** Reads an entry; one that no worker can ever store says why. */
+/** Parses an entry; if no worker can ever store it, says why. */
 export function parseEntry(voucherId: string, entry: StreamEntry): ParsedEntry {
   const fields = fieldsOf(entry)
   const poison = (reason: string): ParsedEntry => ({ kind: 'poison', reason })
@@ -64,19 +64,22 @@ export function isEntryId(text: string | undefined): text is string {
   return text !== undefined && /^\d+-\d+$/.test(text)
 }
 
-/** The order of two entry ids: negative where the first is the older. */
+/** The order of two entry ids: negative if the first is older. */
 export function compareIds(first: string, second: string): number {
   const [firstMs, firstSequence] = first.split('-').map(Number) as [number, number]
   const [secondMs, secondSequence] = second.split('-').map(Number) as [number, number]
   return firstMs - secondMs || firstSequence - secondSequence
 }
 
-/** The entries of a reply to XREADGROUP on one stream: a pair in a list, or a RESP3 map as one client or another has it. */
+/**
+ * The entries of a reply to XREADGROUP on one stream: a pair in a list, or a RESP3 map in the form of one client or
+ * another.
+ */
 export function streamEntries(reply: unknown): StreamEntry[] {
   return entriesOf(streamPairs(reply))
 }
 
-/** The ids of entries that were deleted from the stream, and are still pending. */
+/** The ids of entries that were deleted from the stream but are still pending. */
 export function deletedIds(reply: unknown): string[] {
   const pairs = (streamPairs(reply) ?? []) as ([string, string[] | null] | null)[]
   return pairs.flatMap((pair) => (pair !== null && pair[1] === null ? [pair[0]] : []))
@@ -89,7 +92,7 @@ function streamPairs(reply: unknown): unknown {
   return Array.isArray(reply[0]) ? reply[0][1] : reply[1]
 }
 
-/** Pairs of id and fields; an entry that was deleted meanwhile comes as null. */
+/** Pairs of id and fields; an entry deleted meanwhile is null. */
 export function entriesOf(reply: unknown): StreamEntry[] {
   const pairs = (reply ?? []) as ([string, string[] | null] | null)[]
   return pairs.flatMap((pair) => (pair === null || pair[1] === null ? [] : [{ id: pair[0], fields: pair[1] }]))

@@ -3,25 +3,25 @@ import type { GuardedStore } from './guarded-store.ts'
 import type { OrdersStream } from './orders-stream.ts'
 import { compareIds, type OrderEntry, parseEntry, type StreamEntry } from './stream-entry.ts'
 
-/** How many pending entries of all workers are looked at, the oldest; those after them wait. */
+/** How many of all workers' oldest pending entries are considered; later ones wait. */
 const pendingLimit = 10_000
 
-/** A voucher where nothing is under way is passed over 1, 3, 7, … times, and no more than this less one. */
+/** An idle voucher is skipped 1, 3, 7, … times, and at most this minus one. */
 const longestRest = 32
 
-/** What a worker did since it was started. */
+/** What a worker has done since it was started. */
 export interface OrderWorkerCounts {
   stored: number
   dead: number
   claimed: number
-  /** Entries taken back because they were not paid in time. */
+  /** Orders taken back because they were not paid in time. */
   expired: number
   failures: number
-  /** How often the store was down. */
+  /** How many times the store was down. */
   outages: number
 }
 
-/** What a lane needs to know of its worker. */
+/** What a lane needs from its worker. */
 export interface LaneOptions {
   readonly batch: number
   readonly claimAfterMs: number
@@ -34,28 +34,29 @@ export interface LaneOptions {
 }
 
 /**
- * One voucher's way from the stream to the store, through one worker.
+ * One voucher's path from the stream to the store, through one worker.
  *
  * The events of a user are stored in the order of the stream, whichever workers they went to: each entry names the
- * user's entry before it, and waits while that one is pending. Events of different users meet in the voucher's total
- * only: there an order leaves room for all that were placed before it and are not stored yet, and where the store has no
- * room for it, it waits until it is the oldest pending one and is tried once more before it is given up.
+ * user's previous entry and waits while that one is pending. Events of different users only share the voucher's total:
+ * an order leaves room for all earlier ones that are not stored yet, and if the store has no room for it, it waits
+ * until it is the oldest pending one and is retried once before it is given up.
  *
- * What waits stays pending in the stream and is read from there again: nothing is kept in memory that a crash could lose.
+ * Waiting entries stay pending in the stream and are read from there again: nothing is kept in memory that a crash
+ * could lose.
  */
 export class VoucherLane {
   readonly stream: OrdersStream
   readonly #store: GuardedStore
   readonly #options: LaneOptions
-  /** When to retry an entry that failed by its own fault. */
+  /** When to retry an entry that failed through its own fault. */
   readonly #retryAt = new Map<string, number>()
   /** How many entries were left pending by the last pass over them. */
   #held = 0
   #isBehind = true
-  /** How many looks it is to be passed over, and how many the last rest had. */
+  /** How many more times to skip it, and the length of the last rest. */
   #passes = 0
   #rest = 1
-  /** When the stream is trimmed next, and when it is asked next whether all of the voucher can be removed. */
+  /** When the stream is trimmed next, and when to check next whether the voucher can be removed. */
   trimAt = 0
   removeAt = 0
 
@@ -65,19 +66,19 @@ export class VoucherLane {
     this.#options = options
   }
 
-  /** True while this worker has entries that wait. */
+  /** True while this worker has waiting entries. */
   get holds(): boolean {
     return this.#isBehind
   }
 
-  /** Whether it is to be looked at this time. */
+  /** Whether to check it this time. */
   isDue(): boolean {
     if (this.#passes === 0) return true
     this.#passes--
     return false
   }
 
-  /** Nothing is under way here: a worker of thousands of vouchers that are over looks after those that sell. */
+  /** Nothing is in progress here: a worker with thousands of ended vouchers serves those that are selling. */
   rest(): void {
     this.#rest = Math.min(this.#rest * 2, longestRest)
     this.#passes = this.#rest - 1
@@ -89,13 +90,13 @@ export class VoucherLane {
     this.#passes = 0
   }
 
-  /** Reads again what this worker has not settled: after a restart, an outage, or when told. */
+  /** Rereads what this worker has not settled: after a restart, an outage, or a notification. */
   rewind(): void {
     this.#isBehind = true
     this.wake()
   }
 
-  /** Stores what this worker holds and what is new; gives how many entries were settled. */
+  /** Stores what this worker holds and what is new; returns how many entries were settled. */
   async drain(isClosed: () => boolean): Promise<number> {
     let settled = this.#isBehind ? await this.#again(isClosed) : 0
     while (!isClosed() && this.#held < this.#options.maxHeld) {
@@ -139,7 +140,7 @@ export class VoucherLane {
     try {
       held = await this.stream.readHeld(after, this.#options.batch)
     } catch (error) {
-      // Whatever stopped the pass, the rest of it is still to be done.
+      // Whatever stopped the pass, the rest is still to be done.
       this.#isBehind = true
       throw error
     }
@@ -158,7 +159,7 @@ export class VoucherLane {
     this.#isBehind = true
   }
 
-  /** Stores entries, settles those that are stored, and leaves the others pending; gives how many were settled. */
+  /** Stores entries, settles the stored ones, and leaves the others pending; returns how many were settled. */
   async #work(entries: readonly StreamEntry[]): Promise<number> {
     if (entries.length === 0) return 0
     try {
@@ -184,8 +185,8 @@ export class VoucherLane {
   }
 
   /**
-   * Those whose user has no earlier entry pending, here or with another worker; each with the number of earlier entries
-   * that are, for which the store must leave room.
+   * Entries whose user has no earlier entry pending, here or with another worker; each with the number of earlier
+   * pending entries, for which the store must leave room.
    */
   async #inTurn(entries: readonly OrderEntry[]): Promise<OrderEntry[]> {
     if (entries.length === 0) return []
@@ -197,7 +198,7 @@ export class VoucherLane {
     const own = new Set<string>()
     for (const item of entries) {
       const { entry, previous, event } = item
-      // Of an entry beyond what could be listed nobody knows what is pending before it.
+      // For an entry beyond the listed ones it is unknown what is pending before it.
       const isBeyond = lastSeen !== undefined && compareIds(entry.id, lastSeen) > 0
       // An entry that is not pending was settled by another worker.
       const place = places.get(entry.id) ?? known.length
@@ -245,7 +246,7 @@ export class VoucherLane {
     return 0
   }
 
-  /** An entry that was rejected is final once nothing before it is pending; the others wait. */
+  /** A rejected entry is final once nothing before it is pending; otherwise it waits. */
   async #giveUpOldest(rejected: readonly OrderEntry[]): Promise<number> {
     let settled = 0
     for (const [index, item] of rejected.entries()) {

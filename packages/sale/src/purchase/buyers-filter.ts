@@ -2,12 +2,10 @@ const bitsPerBuyer = 12
 const probes = 4
 
 /**
- * A Bloom filter of the users who hold an order: it never misses one, and mistakes one other user in 150 for one of
- * them.
+ * A Bloom filter of the users who hold an order: it never misses one, and mistakes about one other user in 150 for one.
  *
  * A process that remembers "sold out" must not say so to a buyer, and cannot keep a million user ids. A user mistaken
- * for a buyer costs one call to Redis, which knows better. 12 bits for each buyer, 4 probes: the error is (1 −
- * e^(−4/12))⁴ ≈ 0.65 %.
+ * for a buyer only costs one call to Redis. 12 bits per buyer, 4 probes: the error is (1 − e^(−4/12))⁴ ≈ 0.65 %.
  */
 export class BuyersFilter {
   readonly #bits: Uint32Array
@@ -53,7 +51,8 @@ function hashes(text: string): [number, number] {
   hash ^= hash >>> 16
   hash = Math.imul(hash, 0x85ebca6b)
   hash ^= hash >>> 13
-  // The low bits of a product depend on low bits only: the high ones are folded in, or both hashes would be one.
+  // The low bits of a product depend only on low bits: the high ones are folded in, otherwise both hashes would be the
+  // same.
   let step = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35)
   step ^= step >>> 16
   return [hash ^ (hash >>> 16), step | 1]

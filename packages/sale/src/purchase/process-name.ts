@@ -5,8 +5,8 @@ import { threadId } from 'node:worker_threads'
 let known: string | undefined
 
 /**
- * Within what process numbers mean something: this boot of the machine and, on Linux, the pid namespace. Containers that
- * share a host name have one each, with a process 1 in every one. Empty where that cannot be told.
+ * The scope of process numbers: this boot of the machine and, on Linux, the pid namespace. Containers that share a host
+ * name each have their own, with a process 1 in every one. Empty if unknown.
  */
 export function pidSpace(): string {
   known ??= read()
@@ -28,7 +28,7 @@ export function processName(id: string): string {
   return `${id}|${hostname()}|${process.pid}.${threadId}|${pidSpace()}`
 }
 
-/** True where the holder was a process of this host and pid space that is gone; `living` has the names of this process. */
+/** True if the holder was a process of this host and pid space that is gone; `living` has the names of this process. */
 export function isDead(holder: string, living: ReadonlySet<string>): boolean {
   const [, host, process_, space] = holder.split('|')
   const [pid, thread] = (process_ ?? '').split('.')

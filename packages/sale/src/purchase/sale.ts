@@ -30,9 +30,12 @@ const purchaseScript = loadScript(new URL('./purchase.lua', import.meta.url))
 const restockScript = loadScript(new URL('./restock.lua', import.meta.url))
 const keepOrderIdScript = loadScript(new URL('./keep-order-id.lua', import.meta.url))
 
-/** How many restocks are remembered, so that one that a client library sends twice counts once. */
+/** How many restocks are remembered, so that one sent twice by a client library counts once. */
 const keptRestocks = 1000
-/** For how long an order id that a caller chose is kept to its voucher, and how many purchases under it are told apart. */
+/**
+ * How long an order id chosen by a caller stays bound to its voucher, and how many purchases under it are
+ * distinguished.
+ */
 const keptOrderIdMs = 7 * 86_400_000
 const keptPurchases = 100
 
@@ -41,7 +44,7 @@ export interface OrderIds extends IdWorker {
   next(): string | Promise<string>
 }
 
-/** How a sale is run. */
+/** Options of a sale. */
 export interface SaleOptions {
   readonly ids: OrderIds
   /** An order that is not paid after this long is taken back by the workers; 0: never. @default 900000 (15 minutes) */
@@ -51,11 +54,11 @@ export interface SaleOptions {
   readonly runtime?: Runtime
 }
 
-/** How one purchase is made. */
+/** Options of one purchase. */
 export interface PurchaseOptions {
   /**
-   * The caller's own id for the order: the same call again, by the same user, is the same purchase and gets the same
-   * answer. It costs one request more, and a second one where nothing is sold. @default one of `ids`
+   * The caller's own id for the order: repeating the call, by the same user, is the same purchase and gets the same
+   * answer. It costs one more request, and a second one if nothing is sold. @default one of `ids`
    */
   readonly orderId?: string
 }
@@ -64,7 +67,7 @@ export interface PurchaseOptions {
 export type PurchaseResult =
   | { readonly code: 'sold'; readonly orderId: string; readonly number: number }
   | { readonly code: 'soldout'; readonly source: 'redis' | 'memory' }
-  /** `orderId` is the latest of `orderIds`; none where the user was put into the set by hand. */
+  /** `orderId` is the latest of `orderIds`; there is none if the user was put into the set by hand. */
   | {
       readonly code: 'bought'
       readonly held: number
@@ -78,14 +81,16 @@ export type PurchaseResult =
 export interface OrderView {
   readonly state: OrderState
   readonly userId: string
-  /** The how-manieth order of its user. */
+  /** The sequence number of the order among its user's. */
   readonly number: number
 }
 
 const defaultPayWithinMs = 15 * 60_000
 const writtenByHand = 'a whole number, times in seconds (its hash in Redis was written by hand?)'
 
-/** Sells vouchers: never more than there are, never twice to one user, by one script on Redis' own clock. */
+/**
+ * Sells vouchers: never more than there are, never more than allowed to one user, by one script on Redis' own clock.
+ */
 export class Sale {
   readonly #redis: Redis
   readonly #ids: OrderIds
@@ -110,23 +115,23 @@ export class Sale {
     this.#tokenPrefix = this.#runtime.newId().slice(0, 13)
   }
 
-  /** Puts a voucher on sale. One that is there already keeps its stock: opening twice resets nothing. */
+  /** Puts a voucher on sale. An existing one keeps its stock: opening twice resets nothing. */
   async open(voucher: Voucher): Promise<{ readonly isNew: boolean }> {
     checkVoucher(voucher)
-    // Registered before it can sell: an order that no worker looks for would never be stored.
+    // Registered before it can sell: otherwise no worker would look for its orders.
     await this.#redis.send(['SADD', registryKey, voucher.id])
     const isNew = await this.#redis.run(
       openScript,
       [saleKeys(voucher.id).voucher],
       [voucher.begin, voucher.end, voucher.stock, voucher.perUser ?? 1],
     )
-    // Once more: a worker may have removed an earlier voucher of this name meanwhile.
+    // Again, because a worker may have removed an earlier voucher of this name meanwhile.
     await this.#redis.send(['SADD', registryKey, voucher.id])
     await this.#adopt(voucher.id)
     return { isNew: isNew === 1 }
   }
 
-  /** One try of one user to buy one item. */
+  /** One attempt by a user to buy one item. */
   async purchase(voucherId: string, userId: string, options?: PurchaseOptions): Promise<PurchaseResult> {
     const isLengthFine = typeof userId === 'string' && userId.length > 0 && userId.length <= maxUserIdLength
     if (isLengthFine && this.#memory.isSoldOut(voucherId, userId)) return { code: 'soldout', source: 'memory' }
@@ -149,11 +154,14 @@ export class Sale {
     return this.#buyChosen(voucherId, userId, orderId, token)
   }
 
-  /** Two vouchers would each sell under one id, and the store keeps one order of it: the id is bound before the sale. */
+  /**
+   * Otherwise two vouchers could sell under the same id, of which the store keeps one order: the id is bound before the
+   * sale.
+   */
   async #buyChosen(voucherId: string, userId: string, orderId: string, token: string): Promise<PurchaseResult> {
     const keep = (forMs: number) =>
       this.#redis.run(keepOrderIdScript, [chosenOrderKey(orderId)], [voucherId, token, forMs, keptPurchases])
-    // An id that stays bound although nothing was sold refuses a purchase, and never loses one.
+    // An id that stays bound although nothing was sold may refuse a purchase, but never loses one.
     const letGo = () => keep(0).catch(() => {})
     if ((await keep(keptOrderIdMs)) !== voucherId) throw taken(voucherId, orderId)
     try {
@@ -171,7 +179,7 @@ export class Sale {
     const args = [userId, orderId, this.#payWithinMs, keys.channel, this.#publish, token]
     const buying = this.#redis.run(purchaseScript, scriptKeys(keys), args)
     const [code, number, text] = (await buying.catch((error: Error) => {
-      // Nothing was written: the script reads every key before.
+      // Nothing was written: the script first reads every key.
       throw isWrongType(error)
         ? voucherWrong(voucherId, 'one of its keys', 'of another type', 'as the sale made it')
         : error
@@ -209,19 +217,20 @@ export class Sale {
     return settleOrder(this.#redis, voucherId, orderId, 'paid')
   }
 
-  /** Cancels an unpaid order: the item returns to the stock only once, and every process learns that there is one. */
+  /** Cancels an unpaid order: the item returns to the stock exactly once, and every process learns of it. */
   cancel(voucherId: string, orderId: string): Promise<SettleResult> {
     return settleOrder(this.#redis, voucherId, orderId, 'cancelled')
   }
 
   /**
-   * Takes a paid order back. Its item is on sale again, or gone with `toStock: false`; its user may buy again either way.
+   * Takes back a paid order. Its item is on sale again, or gone with `toStock: false`; its user may buy again either
+   * way.
    */
   refund(voucherId: string, orderId: string, { toStock = true }: { toStock?: boolean } = {}): Promise<SettleResult> {
     return settleOrder(this.#redis, voucherId, orderId, 'refunded', toStock)
   }
 
-  /** Adds items to the stock; a negative count takes unsold ones away, no more than are left. */
+  /** Adds items to the stock; a negative count removes unsold ones, at most as many as are left. */
   async restock(voucherId: string, count: number): Promise<{ readonly stock: number; readonly total: number }> {
     checkVoucherId(voucherId)
     if (!Number.isSafeInteger(count) || Math.abs(count) > greatestNumber)
@@ -244,12 +253,12 @@ export class Sale {
     }
   }
 
-  /** Takes back orders whose time to pay is over; gives how many. The workers do it too; any number may. */
+  /** Takes back orders whose time to pay is over; returns their number. Workers do this too; any number may call it. */
   expireUnpaid(voucherId: string, limit = 100): Promise<number> {
     return expireUnpaid(this.#redis, voucherId, limit)
   }
 
-  /** The state of an order as Redis knows it, at once after the purchase; undefined: no such order. */
+  /** The state of an order as Redis knows it, right after the purchase; undefined: no such order. */
   async orderState(voucherId: string, orderId: string): Promise<OrderView | undefined> {
     const entry = (await this.#redis.send(['HGET', saleKeys(voucherId).states, orderId])) as string | null
     const match = entry?.match(/^(\w+)\|(\d+):?[\w-]*\|(.*)$/s)
@@ -257,7 +266,7 @@ export class Sale {
     return { state: match[1] as OrderState, number: Number(match[2]), userId: match[3]! }
   }
 
-  /** The orders that a user holds: for a buyer who never got the answer to his purchase. */
+  /** The orders that a user holds: for a buyer who never got the answer to a purchase. */
   async ordersOf(voucherId: string, userId: string): Promise<(OrderView & { readonly orderId: string })[]> {
     const holder = (await this.#redis.send(['HGET', saleKeys(voucherId).holders, userId])) as string | null
     const orderIds = holder?.split(' ').slice(2) ?? []
@@ -268,8 +277,8 @@ export class Sale {
   }
 
   /**
-   * Removes what a voucher that is over left in Redis: its orders are in the store. Workers do it by themselves after
-   * `keepEndedMs`; with `afterMs: 0` it is done as soon as nothing is under way.
+   * Removes what an ended voucher left in Redis; its orders are in the store. Workers do this by themselves after
+   * `keepEndedMs`; with `afterMs: 0` it is done as soon as nothing is in progress.
    */
   remove(voucherId: string, { afterMs = 0 }: { afterMs?: number } = {}): Promise<RemoveResult> {
     checkVoucherId(voucherId)
@@ -278,7 +287,7 @@ export class Sale {
     return removeVoucher(this.#redis, voucherId, afterMs)
   }
 
-  /** What is left, and how many users hold an order. */
+  /** The remaining stock, and how many users hold an order. */
   async stock(voucherId: string): Promise<{ stock: number; total: number; buyers: number } | undefined> {
     const keys = saleKeys(voucherId)
     const [fields, buyers] = await Promise.all([

@@ -3,16 +3,16 @@ import { type SaleKeys, saleKeys } from '../sale-keys.ts'
 
 const settleScript = loadScript(new URL('./settle.lua', import.meta.url))
 
-/** What an order can be. */
+/** The states of an order. */
 export type OrderState = 'placed' | 'paid' | 'cancelled' | 'expired' | 'refunded'
 
-/** The answer to a payment, a cancellation, a refund or an expiry: it counts once only. */
+/** The answer to a payment, cancellation, refund or expiry; each counts only once. */
 export interface SettleResult {
   readonly result: 'done' | 'already' | 'refused' | 'early' | 'unknown'
   readonly state: OrderState | ''
 }
 
-/** The command that messages are published with. */
+/** The command that publishes messages. */
 export function publishCommand({ topology }: Redis): 'PUBLISH' | 'SPUBLISH' {
   return topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
 }
@@ -22,7 +22,7 @@ export function scriptKeys(keys: SaleKeys): string[] {
   return [keys.voucher, keys.users, keys.holders, keys.orders, keys.states, keys.unpaid]
 }
 
-/** Moves an order on; with `toStock` an item that comes back is on sale again. */
+/** Changes an order's state; with `toStock` a returned item is on sale again. */
 export async function settleOrder(
   redis: Redis,
   voucherId: string,
@@ -39,7 +39,7 @@ export async function settleOrder(
   return { result, state: now }
 }
 
-/** Takes back orders whose time to pay is over; gives how many. Any number of processes may call it. */
+/** Takes back orders whose time to pay is over; returns their number. Any number of processes may call it. */
 export async function expireUnpaid(redis: Redis, voucherId: string, limit: number): Promise<number> {
   const { unpaid } = saleKeys(voucherId)
   const time = (await redis.send(['TIME'], { key: unpaid })) as [string, string]

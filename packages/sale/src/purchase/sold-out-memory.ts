@@ -5,7 +5,7 @@ import { BuyersFilter } from './buyers-filter.ts'
 
 /** How a process remembers that a voucher is sold out. */
 export interface SoldOutMemoryOptions {
-  /** A memory is asked again after this long, whatever was heard. @default 5000 */
+  /** Redis is asked again after this long, whatever was heard. @default 5000 */
   readonly maxAgeMs?: number
   /** Vouchers remembered at once; the one whose memory lapsed longest ago makes room for another. @default 10000 */
   readonly maxVouchers?: number
@@ -17,7 +17,7 @@ export interface SoldOutMemoryOptions {
 }
 
 interface Memory {
-  /** Sold out as of this number of restocks; undefined: not known to be. */
+  /** Sold out as of this number of restocks; undefined: not known to be sold out. */
   soldOutAt: number | undefined
   soldOutUntil: number
   /** The highest number of restocks heard of. */
@@ -33,7 +33,7 @@ const buyersPerScan = 1000
 
 /**
  * After the last item the flood continues, and every request would ask Redis only to get "sold out". A process that got
- * it once remembers it, and a refund clears the memory everywhere by a message on the voucher's channel.
+ * that answer once remembers it, and a refund clears the memory everywhere by a message on the voucher's channel.
  *
  * The order of that message and of a "sold out" reply on another connection is open: a reply that was computed before a
  * refund may arrive after its message. So both carry the number of restocks so far, and a reply that is older than what
@@ -49,7 +49,7 @@ export class SoldOutMemory {
   readonly #maxAgeMs: number
   readonly #maxVouchers: number
   readonly #maxBuyers: number
-  /** Those that were told of longest ago come first. */
+  /** In order of when they were last heard of, oldest first. */
   readonly #memories = new Map<string, Memory>()
   #subscriber: Promise<RedisSubscriber> | undefined
   #isClosed = false
@@ -131,16 +131,16 @@ export class SoldOutMemory {
     return memory
   }
 
-  /** Makes room by what no longer spares anybody a call; false where there is nothing of that kind. */
+  /** Makes room by dropping an entry that no longer saves calls; false if there is none. */
   #dropLapsed(): boolean {
     const [oldest] = this.#memories
     if (oldest === undefined) return false
     const [voucherId, memory] = oldest
-    // One that is not listening yet would be subscribed to after it was left.
+    // One that is not listening yet would be subscribed after it was dropped.
     if (!memory.isListening || this.#clock.now() < memory.soldOutUntil) return false
     this.#memories.delete(voucherId)
     memory.buyersAt = ''
-    // Where the connection is lost, a message too many is heard by nobody.
+    // If the connection is lost, an extra message is heard by nobody.
     this.#subscriber?.then((subscriber) => subscriber.unsubscribe(saleKeys(voucherId).channel)).catch(() => {})
     return true
   }

@@ -5,11 +5,11 @@ import { isDead, processName } from './process-name.ts'
 
 const claimScript = loadScript(new URL('./claim-worker.lua', import.meta.url))
 
-/** What a source of ids says about its worker id. */
+/** What a source of ids reports about its worker id. */
 export interface IdWorker {
   /** The worker id inside its ids. */
   readonly workerId?: number
-  /** True where a registry gave it, so that no other process has it. */
+  /** True if a registry assigned it, so that no other process has it. */
   readonly isRegistered?: boolean
 }
 
@@ -20,11 +20,11 @@ const sources = new WeakMap<object, { readonly name: string; users: number }>()
 const living = new Set<string>()
 
 /**
- * Keeps two processes from making order ids with the same fixed worker id: they would repeat ids of each other, and an
- * order of one voucher would be taken for an order of another.
+ * Keeps two processes from creating order ids with the same fixed worker id: their ids would collide, and an order of
+ * one voucher would be taken for an order of another.
  *
- * The claim is a key in Redis that lapses 15 s after its holder last renewed it. The name of a holder tells host,
- * process, thread and pid namespace, so that a process that crashed and starts again beside it does not wait for that.
+ * The claim is a key in Redis that expires 15 s after its holder last renewed it. A holder's name contains host,
+ * process, thread and pid namespace, so that a process restarted after a crash need not wait for that.
  */
 export class WorkerClaim {
   readonly #redis: Redis
@@ -52,7 +52,7 @@ export class WorkerClaim {
     this.#source = known
   }
 
-  /** A claim where the ids carry a fixed worker id, else undefined. */
+  /** A claim if the ids carry a fixed worker id, otherwise undefined. */
   static of(redis: Redis, ids: IdWorker, runtime: Runtime): WorkerClaim | undefined {
     if (ids.workerId === undefined || ids.isRegistered === true) return undefined
     return new WorkerClaim(redis, ids, ids.workerId, runtime)
@@ -98,7 +98,7 @@ export class WorkerClaim {
     this.#heldUntil = askedAt + leaseMs
     this.#timer?.cancel()
     if (this.#isClosed) return
-    // A renewal that fails leaves the claim to lapse; the next purchase asks again and says what is wrong.
+    // After a failed renewal the claim expires; the next purchase asks again and reports the problem.
     this.#timer = this.#runtime.timers.setTimeout(() => void this.hold(voucherId).catch(() => {}), renewEveryMs)
   }
 

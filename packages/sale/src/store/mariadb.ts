@@ -14,7 +14,7 @@ import {
 const conflicts: ReadonlySet<number> = new Set([1205, 1213, 1020])
 /** Wrong values that some versions report outside of the classes 22 and 23: truncated data, an incorrect string. */
 const entryFaults: ReadonlySet<number> = new Set([1265, 1366])
-/** Binary and without padding, so that a blank at the end tells two ids apart: MariaDB's name for it, and MySQL's. */
+/** Binary and without padding, so that a trailing blank distinguishes two ids: MariaDB's name for it, and MySQL's. */
 const collations = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
 
 /** Orders in MariaDB or MySQL, over a pool of `mysql2/promise`. */

@@ -3,7 +3,7 @@ import type { SqlConnection, SqlDatabase, SqlRow } from './sql-order-store.ts'
 
 type State = StoredOrder['state']
 
-/** The states that an order went through to be in this one; an event of these is a repeated delivery. */
+/** The earlier states of an order in this one; an event for one of them is a repeated delivery. */
 const history: Readonly<Record<State, readonly State[]>> = {
   placed: ['placed'],
   paid: ['placed', 'paid'],
@@ -12,7 +12,7 @@ const history: Readonly<Record<State, readonly State[]>> = {
   refunded: ['placed', 'paid', 'refunded'],
 }
 
-/** Where an order can go; a refund whose payment was never stored is one all the same. */
+/** The states that an order can move to; a refund is accepted even if its payment was never stored. */
 const next: Readonly<Record<State, readonly State[]>> = {
   placed: ['paid', 'cancelled', 'expired', 'refunded'],
   paid: ['refunded'],
@@ -127,15 +127,15 @@ export class OrderBatch {
     }
   }
 
-  /** An order that is not there yet. One whose `placed` was never stored is made in the state it has come to. */
+  /** An order that is not stored yet. One whose `placed` was never stored is created in its current state. */
   async #add(event: OrderEvent): Promise<StoreResult> {
     const isLive = event.kind === 'placed' || event.kind === 'paid'
     const voucher = this.#vouchers.get(event.voucherId)!
     const held = this.#held.get(`${event.voucherId} ${event.userId}`)!
     if (isLive) {
       const { limit = Number.POSITIVE_INFINITY, reserve = 0 } = event
-      // While earlier events are not stored yet, an order keeps to the total of its own time, with room for them. The
-      // oldest may find later orders here that were placed after a restock, and then it is theirs that counts.
+      // While earlier events are not stored yet, an order uses the total at its own time, with room for them. The
+      // oldest may find later orders that were placed after a restock; then their total counts.
       const highest = Math.max(event.total ?? 0, voucher.total)
       const total = reserve === 0 ? highest : (event.total ?? voucher.total)
       if (held.has(event.number))

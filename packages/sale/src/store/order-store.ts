@@ -6,15 +6,15 @@ export interface OrderEvent {
   readonly voucherId: string
   readonly orderId: string
   readonly userId: string
-  /** The how-manieth order of this user it was, from 1; never used again. */
+  /** The sequence number of the order among this user's, from 1; never reused. */
   readonly number: number
   /** Redis' time of the event, milliseconds since 1970. */
   readonly at: number
-  /** How many orders the voucher might have when it was placed. @default what `setTotal` said */
+  /** How many orders the voucher could have when it was placed. @default the value of `setTotal` */
   readonly total?: number
   /** How many earlier events are not stored yet: there must be room for them too. @default 0 */
   readonly reserve?: number
-  /** How many orders the user might hold when it was placed. @default no limit but one order for each number */
+  /** How many orders the user could hold when it was placed. @default no limit except one order per number */
   readonly limit?: number
 }
 
@@ -38,16 +38,16 @@ export interface StoredOrder {
 export type StoreResult = { readonly kind: 'stored' } | { readonly kind: 'rejected'; readonly reason: string }
 
 /**
- * Where orders end up. Events come at least once; storing one twice changes nothing, and an end state that comes before
- * its `placed` still wins.
+ * Where orders end up. Events are delivered at least once; storing one twice changes nothing, and an end state that
+ * arrives before its `placed` still wins.
  *
  * The database is the last guard: unique on voucher, user and number, never more live rows than the voucher's total nor
  * more of one user than he may hold, even where a Redis that was restored from an old AOF sells an item a second time.
  */
 export interface OrderStore {
-  /** Makes the tables where they are not there. */
+  /** Creates the tables if they do not exist. */
   migrate(): Promise<void>
-  /** Sets how many orders a voucher may have at least, for events that do not say it. */
+  /** Sets the minimum of a voucher's allowed orders, for events that do not state it. */
   setTotal(voucherId: string, total: number): Promise<void>
   /**
    * Stores events in one transaction; one result for each. Throws when nothing was committed: an `OrderStoreError` that

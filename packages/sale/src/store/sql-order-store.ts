@@ -3,12 +3,12 @@ import { OrderStoreError } from '../errors.ts'
 import { OrderBatch, orderOf } from './order-batch.ts'
 import { eventTrouble, type OrderEvent, type OrderStore, type StoredOrder, type StoreResult } from './order-store.ts'
 
-/** One row as the drivers give it: numbers may come as text. */
+/** One row as returned by the drivers: numbers may be text. */
 export type SqlRow = Readonly<Record<string, unknown>>
 
-/** What the store needs of a database: statements with `?` in a transaction on one connection. */
+/** What the store needs from a database: statements with `?` in a transaction on one connection. */
 export interface SqlConnection {
-  /** Runs a statement; the rows of a SELECT, and how many rows an INSERT or UPDATE changed. */
+  /** Runs a statement; returns the rows of a SELECT, and how many rows an INSERT or UPDATE changed. */
   query(sql: string, values: readonly (string | number)[]): Promise<{ rows: readonly SqlRow[]; changed: number }>
 }
 
@@ -22,7 +22,7 @@ export type SqlFault = 'entry' | 'conflict' | 'outage'
 
 /** A database with its dialect. */
 export interface SqlDatabase {
-  /** Statements that make the tables, or bring them up to date. */
+  /** Statements that create the tables, or migrate them. */
   schema(connection: SqlConnection): Promise<readonly string[]>
   /** `INSERT` that does nothing on a duplicate of the primary key or a unique index. */
   insertIgnore(table: string, columns: readonly string[]): string
@@ -34,7 +34,7 @@ export interface SqlDatabase {
   close(): Promise<void>
 }
 
-/** Told to a store's factory beside its pool. */
+/** Options of a store's factory, besides its pool. */
 export interface SqlOrderStoreOptions {
   /** @default the system's */
   readonly runtime?: Runtime
@@ -46,9 +46,9 @@ const maxTries = 10
 /**
  * Orders in an SQL database.
  *
- * `live_number` is the user's how-manieth order, and NULL once the order was taken back. The unique index on
- * (voucher, user, live_number) so forbids a second live order of one number: NULLs never collide. Totals and limits are
- * decided by `OrderBatch` under the lock of the voucher's row.
+ * `live_number` is the order's number among its user's, and NULL once the order was taken back. So the unique index on
+ * (voucher, user, live_number) forbids a second live order with the same number: NULLs never collide. Totals and limits
+ * are decided by `OrderBatch` under the lock of the voucher's row.
  */
 export class SqlOrderStore implements OrderStore {
   readonly #database: SqlDatabase
@@ -69,7 +69,7 @@ export class SqlOrderStore implements OrderStore {
     await this.#transaction(async (connection) => {
       const insert = this.#database.insertIgnore('sale_vouchers', ['voucher_id', 'total', 'live'])
       await connection.query(insert, [voucherId, total, 0])
-      // Never lower: orders of a higher total may be stored already, and earlier ones still to come.
+      // Never lower: orders under a higher total may already be stored, with earlier ones still to come.
       const raise = 'UPDATE sale_vouchers SET total = ? WHERE voucher_id = ? AND total < ?'
       await connection.query(raise, [total, voucherId, total])
     })
@@ -83,7 +83,7 @@ export class SqlOrderStore implements OrderStore {
       const results: StoreResult[] = []
       const waiting = new Set<string>()
       for (const [index, event] of events.entries()) {
-        // Behind an event that has no room yet, the user's later ones wait too: they are stored in order or not at all.
+        // Behind an event without room, the user's later ones wait too: they are stored in order or not at all.
         const user = `${event.voucherId} ${event.userId}`
         const reason =
           troubles[index] ??

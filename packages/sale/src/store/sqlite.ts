@@ -18,7 +18,7 @@ const entryFaults: ReadonlySet<number> = new Set([18, 19, 20, 25])
 
 /** Orders in an SQLite file (`:memory:` for tests); the default, it needs no server. */
 export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOptions): Promise<OrderStore> {
-  // Loaded here and not at the top: library packages run on Node 20 too, where this module does not exist.
+  // Loaded here, not at the top: library packages also run on Node 20, where this module does not exist.
   const sqlite = process.getBuiltinModule?.('node:sqlite')
   if (sqlite === undefined) {
     const sentence = 'orders in SQLite need node:sqlite: use Node 22.13 or newer, or MariaDB or PostgreSQL'
@@ -51,7 +51,7 @@ export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOpti
           database.exec('COMMIT')
           return result
         } catch (error) {
-          // Some errors (a full disk) have rolled back already.
+          // Some errors (a full disk) have already rolled back.
           if (database.isTransaction) database.exec('ROLLBACK')
           throw error
         }
@@ -72,7 +72,7 @@ export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOpti
 }
 
 function sqliteFault(error: unknown): SqlFault {
-  // The low byte is the code, what is above it tells its kind.
+  // The low byte is the code; the higher bytes give its kind.
   const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff
   return entryFaults.has(code) ? 'entry' : 'outage'
 }

@@ -4,7 +4,7 @@ import type { ClusterShield } from '../cluster-shield.ts'
 import type { HubClock } from '../hub/hub-clock.ts'
 import type { ResolvedShieldOptions } from '../shield-options.ts'
 import type { Trouble } from '../trouble/trouble.ts'
-import { EntryPool } from './entry-pool.ts'
+import { KeptEntries } from './kept-entries.ts'
 import { deltaSteps, snapshotSteps } from './read-table.ts'
 import { type SavedTable, TableFile } from './table-file.ts'
 import { entriesPerStep, type Steps, TurnQueue } from './turn-queue.ts'
@@ -36,7 +36,7 @@ const maxWaiting = 1024
  */
 export class FollowedTable {
   readonly #table = new StrategyTable()
-  readonly #pool = new EntryPool()
+  readonly #pool = new KeptEntries()
   readonly #means: FollowedTableOptions
   readonly #file: TableFile | undefined
   readonly #turns: TurnQueue

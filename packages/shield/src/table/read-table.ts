@@ -1,16 +1,16 @@
 import { entryFromJson, isKnownEntry, type TableDelta, type TableEntry, type TableSnapshot } from '@firebreak/core'
 import { knownRules, type Rule } from '@firebreak/core/rules'
 import type { Trouble } from '../trouble/trouble.ts'
-import type { EntryPool } from './entry-pool.ts'
+import type { KeptEntries } from './kept-entries.ts'
 import { allAtOnce, entriesPerStep, type Steps } from './turn-queue.ts'
 
 /** A snapshot from a hub or a file, without entries that this version does not know. */
-export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble, pool: EntryPool): TableSnapshot {
+export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble, pool: KeptEntries): TableSnapshot {
   return allAtOnce(snapshotSteps(snapshot, trouble, pool))
 }
 
 /** `readSnapshot` in steps. */
-export function* snapshotSteps(snapshot: TableSnapshot, trouble: Trouble, pool: EntryPool): Steps<TableSnapshot> {
+export function* snapshotSteps(snapshot: TableSnapshot, trouble: Trouble, pool: KeptEntries): Steps<TableSnapshot> {
   const { entries } = yield* sortEntries(snapshot.entries, trouble, pool)
   return { ...snapshot, entries, rules: readRules(snapshot.rules, trouble), isOff: snapshot.isOff === true }
 }
@@ -19,7 +19,7 @@ export function* snapshotSteps(snapshot: TableSnapshot, trouble: Trouble, pool: 
  * Like `snapshotSteps`, for a delta. If a key's new entry is unknown, the key has none any more: the old one no longer
  * applies.
  */
-export function* deltaSteps(delta: TableDelta, trouble: Trouble, pool: EntryPool): Steps<TableDelta> {
+export function* deltaSteps(delta: TableDelta, trouble: Trouble, pool: KeptEntries): Steps<TableDelta> {
   const { entries, unknown } = yield* sortEntries(delta.set, trouble, pool)
   const removed = [...listOf(delta.removed), ...unknown].flatMap((entry) => entryFromJson(entry as TableEntry) ?? [])
   const rules = delta.rules === undefined ? undefined : readRules(delta.rules, trouble)
@@ -29,7 +29,7 @@ export function* deltaSteps(delta: TableDelta, trouble: Trouble, pool: EntryPool
 function* sortEntries(
   given: unknown,
   trouble: Trouble,
-  pool: EntryPool,
+  pool: KeptEntries,
 ): Steps<{ entries: TableEntry[]; unknown: TableEntry[] }> {
   const entries: TableEntry[] = []
   const unknown: TableEntry[] = []

@@ -4,7 +4,7 @@ import { defaultLocalCache, keyName, systemRuntime, type TableSnapshot } from '@
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Trouble, type Warning } from '../trouble/trouble.ts'
-import { EntryPool } from './entry-pool.ts'
+import { KeptEntries } from './kept-entries.ts'
 import { TableFile } from './table-file.ts'
 
 function snapshot(version: number, count = 1): TableSnapshot {
@@ -40,7 +40,7 @@ function setUp(path = join(temporaryFolder('table'), 'deep', 'table.json')) {
     return { ...table }
   }
   const file = new TableFile(path, source, means)
-  return { file, path, table, time, waits, warnings, read: () => file.read(new EntryPool()) }
+  return { file, path, table, time, waits, warnings, read: () => file.read(new KeptEntries()) }
 }
 
 test('what was written is read, keys of any bytes included, and nothing else is left in the folder', async () => {

@@ -10,7 +10,7 @@ import {
   type Timers,
 } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
-import type { EntryPool } from './entry-pool.ts'
+import type { KeptEntries } from './kept-entries.ts'
 import { readSnapshot } from './read-table.ts'
 
 /** The last good table as stored in the file. */
@@ -67,7 +67,7 @@ export class TableFile {
   }
 
   /** The saved table; undefined if there is none that can be read. */
-  read(pool: EntryPool): SavedTable | undefined {
+  read(pool: KeptEntries): SavedTable | undefined {
     let text: string
     try {
       text = readFileSync(this.#path, 'utf8')
@@ -179,7 +179,7 @@ function* pieces({ snapshot, hubOffsetMs }: SavedTable): Generator<string> {
   yield ']}}'
 }
 
-function parse(text: string, trouble: Trouble, pool: EntryPool): SavedTable {
+function parse(text: string, trouble: Trouble, pool: KeptEntries): SavedTable {
   const { snapshot, hubOffsetMs } = JSON.parse(text) as SavedTable
   if (typeof snapshot.epoch !== 'string' || !Number.isFinite(snapshot.version) || !Number.isFinite(hubOffsetMs))
     throw new TypeError('it lacks epoch, version or hubOffsetMs')

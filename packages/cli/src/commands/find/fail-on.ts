@@ -10,7 +10,7 @@ const metrics: Readonly<Record<string, (key: FoundKey) => number | undefined>> =
   frequency: ({ frequency }) => frequency,
 }
 
-/** A condition of `--fail-on`, as `bytes>10mb`; gives those that meet it, by name. */
+/** A condition of `--fail-on`, such as `bytes>10mb`; returns the names of those that meet it. */
 export function parseFailOn(text: string): (finding: Finding) => string[] {
   const match = /^([a-z]+)\s*(>=?)\s*(\S+)$/.exec(text.trim())
   const known = [...Object.keys(metrics), 'skew']

@@ -36,7 +36,7 @@ async function lookNow({ values, io, signal, progress }: FindRun): Promise<Findi
   })
 }
 
-/** Findings as `--json` prints them: one object, several behind each other, or an array. */
+/** Findings as printed by `--json`: one object, several in a row, or an array. */
 async function readFindings({ io }: FindRun, file: string): Promise<Finding[]> {
   let text = ''
   if (file === '-') for await (const chunk of io.stdin) text += String(chunk)

@@ -20,7 +20,7 @@ export const outputFlags: readonly FlagSpec[] = [
   { name: 'quiet', short: 'q', help: 'no progress and no notes' },
 ]
 
-/** What every way of looking takes. */
+/** Flags of every search method. */
 export const lookFlags: readonly FlagSpec[] = [
   { name: 'top', value: 'N', help: 'number of keys in each list', default: '20' },
   { name: 'match', value: 'GLOB', help: 'only keys that match' },

@@ -11,7 +11,7 @@ import { outputFormat } from '../../output/records.ts'
 import { parseFailOn } from './fail-on.ts'
 import { renderFinding } from './print-finding.ts'
 
-/** What a subcommand needs while it looks: bounds, progress, where notes go. */
+/** What a subcommand needs while searching: bounds, progress, where notes go. */
 export interface FindRun {
   readonly io: CommandIo
   readonly values: FlagValues
@@ -44,10 +44,10 @@ export function newRun(values: FlagValues, io: CommandIo): FindRun {
   }
 }
 
-/** Prints a finding, sends it where it shall go, and gives the exit code. */
+/** Prints a finding, sends it to the hub if requested, and returns the exit code. */
 export async function finish(run: FindRun, finding: Finding, error?: Error): Promise<number> {
   const { io, values } = run
-  // What is wrong with the command line must be said before the work, so `checkOutput` has parsed this once already.
+  // Mistakes in the command line must be reported before the work, so `checkOutput` has already parsed this once.
   const failOn = values.has('fail-on') ? parseFailOn(values.get('fail-on')!) : undefined
   run.bar.clear()
   const format = outputFormat(values)
@@ -68,7 +68,7 @@ export async function finish(run: FindRun, finding: Finding, error?: Error): Pro
   return 3
 }
 
-/** Fails at once where the flags of the output are wrong, and not after an hour of scanning. */
+/** Fails at once if the output flags are wrong, not after an hour of scanning. */
 export function checkOutput(values: FlagValues): void {
   if (values.has('fail-on')) parseFailOn(values.get('fail-on')!)
   const formats = ['json', 'ndjson', 'csv'].filter((format) => values.has(format))
@@ -88,7 +88,7 @@ export function typeOf(values: FlagValues): RedisType | undefined {
   return type as RedisType
 }
 
-/** `--match` as a test of key bytes, for what is not filtered by a server. */
+/** `--match` as a test of key bytes, for methods without a filter on the server. */
 export function matcherOf(values: FlagValues): ((key: Buffer) => boolean) | undefined {
   const glob = values.get('match')
   if (glob === undefined) return undefined

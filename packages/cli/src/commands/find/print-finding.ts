@@ -87,7 +87,7 @@ const prefixColumns: readonly Column<PrefixRow>[] = [
   right('with ttl', ({ node }) => maybe(node.keysWithTtl, (count) => formatShare(count / Math.max(1, node.keys)))),
 ]
 
-/** A finding in the form that was asked for. */
+/** A finding in the requested format. */
 export function renderFinding(finding: Finding, format: OutputFormat, width = 0): string {
   switch (format) {
     case 'json':

@@ -11,7 +11,7 @@ export type RegistryChoice =
   | { readonly kind: 'static'; readonly workerId: number }
   | { readonly kind: 'none' }
 
-/** What `firebreak ids` runs with. */
+/** The options of `firebreak ids`. */
 export interface IdsOptions {
   readonly host: string
   readonly port: number
@@ -28,7 +28,7 @@ export interface IdsOptions {
   readonly cacheFile: string | undefined
   readonly epochMs: number | undefined
   readonly peerThresholdMs: number | undefined
-  /** The address in the registry, for the port that HTTP really got. */
+  /** The address in the registry, for the actual HTTP port. */
   address(port: number): NodeAddress
 }
 
@@ -55,7 +55,7 @@ interface IdsValues {
   readonly respAuthTimeoutMs?: number
 }
 
-/** Flags, variables and the settings file as what the command runs with. */
+/** Resolves flags, variables and the settings file to the command's options. */
 export function idsOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env' | 'stderr'>): IdsOptions {
   const settings = CommandSettings.read(idsSettings, args, io)
   const values = settings.values as IdsValues

@@ -89,7 +89,7 @@ async function openSegments(flags: IdsOptions, onAlarm: (alarm: IdsAlarm) => voi
     await segments.addTag(name, { step }).catch((error: { code?: string; message: string }) => {
       if (error.code === 'FB_IDS_TAG_EXISTS') return
       if (error.code === 'FB_OPTION_INVALID') throw error
-      // A database that is down now need not be when ids are asked for, and may have the tag.
+      // A database that is down now may be up when ids are requested, and may have the tag.
       onAlarm({ code: 'FB_IDS_DATABASE_DOWN', message: `the tag ${name} could not be added (${error.message})` })
     })
   }
@@ -112,7 +112,7 @@ async function openRegistry({ registry, root, address }: IdsOptions, port: numbe
     case 'redis': {
       const { Redis } = await import('ioredis')
       const client = new Redis({ ...ioredisOptions(registry.servers), maxRetriesPerRequest: 1 })
-      // It connects again by itself; the registry's own deadlines tell when that takes too long.
+      // It reconnects by itself; the registry's own deadlines report when that takes too long.
       client.on('error', () => {})
       return { registry: new RedisRegistry({ ...options, redis: client }), close: () => client.disconnect() }
     }

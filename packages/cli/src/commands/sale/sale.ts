@@ -106,7 +106,7 @@ async function settle(
   return done === wanted.length ? 0 : 1
 }
 
-/** The letters that are there now: one that fails again meanwhile is not replayed for ever. */
+/** The letters present now: one that fails again meanwhile is not replayed forever. */
 async function allOf(letters: DeadLetters, voucherId: string): Promise<string[]> {
   const ids: string[] = []
   for (;;) {

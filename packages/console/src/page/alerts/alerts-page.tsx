@@ -164,7 +164,7 @@ function Routes({ routes, error, onChange, onTest }: RoutesProps) {
       {removed !== undefined && (
         <Confirm
           title={t('Remove route {name}?', { name: removed })}
-          text={t('Its address and secret are shown to nobody, so that it cannot be brought back from here.')}
+          text={t('Its address and secret are never shown, so it cannot be restored from here.')}
           action={t('Remove')}
           onConfirm={() => void remove(removed)}
           onClose={() => setRemoved(undefined)}

@@ -73,7 +73,7 @@ export function RouteForm({ before, names, onClose, onSaved }: RouteFormProps) {
           onChange={setSeverity}
         />
         <TextField
-          label={t('Only alarms that begin so, one a line')}
+          label={t('Only alarms whose id starts with, one per line')}
           name="alarms"
           hasLines
           isOptional

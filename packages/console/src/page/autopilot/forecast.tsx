@@ -12,24 +12,24 @@ import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
 
 const modes = ['off', 'suggest', 'do'] as const satisfies readonly ForecastMode[]
-const modeTitles = { off: 'off', suggest: 'only suggest', do: 'warm by itself' } as const
+const modeTitles = { off: 'off', suggest: 'only suggest', do: 'warm automatically' } as const
 const minute = 60_000
 
 /** Heat that comes back, and whether it is warmed shortly before. */
 export function Forecast() {
   const { value, error, reload } = useLoaded<ForecastView>('/v1/forecast', 5000)
   return (
-    <section aria-label={t('Heat that comes back')}>
-      <h2>{t('Heat that comes back')}</h2>
+    <section aria-label={t('Recurring heat')}>
+      <h2>{t('Recurring heat')}</h2>
       {value !== undefined && (
         <SettingsForm key={JSON.stringify(value.settings)} before={value.settings} onSaved={reload} />
       )}
       <RecordTable
-        label={t('Heat that comes back')}
+        label={t('Recurring heat')}
         rows={value?.recurrences}
         error={error}
         id={({ id }) => id}
-        empty={t('Nothing came back three times yet at the same time of a day or week.')}
+        empty={t('Nothing has recurred three times at the same time of day or week yet.')}
         columns={[
           {
             title: t('Key'),
@@ -106,7 +106,7 @@ function SettingsForm({ before, onSaved }: SettingsFormProps) {
   }
   return (
     <form class="fields" onSubmit={submit}>
-      <fieldset class="choices" aria-label={t('Heat that comes back')}>
+      <fieldset class="choices" aria-label={t('Recurring heat')}>
         {modes.map((mode) => (
           <button
             key={mode}
@@ -126,7 +126,7 @@ function SettingsForm({ before, onSaved }: SettingsFormProps) {
         value={leadMinutes}
         onChange={(next) => next !== undefined && setLead(next)}
       />
-      <TextField label={t('By the clock of')} name="timeZone" value={timeZone} onChange={setTimeZone} />
+      <TextField label={t('Time zone')} name="timeZone" value={timeZone} onChange={setTimeZone} />
       <button type="submit">{t('Save')}</button>
     </form>
   )

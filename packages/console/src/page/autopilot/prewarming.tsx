@@ -138,7 +138,7 @@ function NewJob({ onMade }: { readonly onMade: () => void }) {
   return (
     <form class="prewarm" onSubmit={submit}>
       <div class="fields">
-        <TextField label={t('Keys or ranges, one a line')} name="keys" hasLines value={keys} onChange={setKeys} />
+        <TextField label={t('Keys or ranges, one per line')} name="keys" hasLines value={keys} onChange={setKeys} />
         <TextField label={t('Cluster')} name="cluster" isOptional value={cluster} onChange={setCluster} />
         <TextField label={t('At, as 19:58 (empty: now)')} name="at" isOptional value={at} onChange={setAt} />
         <TextField label={t('Or by cron, as 58 9 * * fri')} name="cron" isOptional value={cron} onChange={setCron} />

@@ -30,7 +30,7 @@ export function FindersPage() {
         </div>
         {runs.value !== undefined && runs.value.clusters.length === 0 && (
           <p class="muted">
-            {t('This hub knows no Redis to search. Start it with one, or send findings from anywhere:')}{' '}
+            {t('This hub has no Redis to search. Start it with one, or send findings from anywhere:')}{' '}
             <code>firebreak find big --scan --hub {location.origin}</code>
           </p>
         )}

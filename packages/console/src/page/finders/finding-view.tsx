@@ -60,7 +60,7 @@ export function FindingView({
           })}
         </h2>
         <span class="muted">
-          {t('{n} looked at in {time}', { n: count(finding.scanned), time: duration(finding.tookMs) })}
+          {t('{n} examined in {time}', { n: count(finding.scanned), time: duration(finding.tookMs) })}
           {!finding.isComplete && ` · ${t('ended early')}`} · <Time at={finding.startedAtMs} isBare />
         </span>
       </div>
@@ -177,7 +177,7 @@ function adviceFor(type: string | undefined, name: string, size: number): [advic
     case 'set':
       return [t('Read it in parts.'), `SSCAN ${name} 0 COUNT 100`]
     case 'zset':
-      return [t('Keep the best only.'), `ZREMRANGEBYRANK ${name} 0 -10001`]
+      return [t('Keep only the best.'), `ZREMRANGEBYRANK ${name} 0 -10001`]
     default:
       return [t('Delete it without blocking.'), `UNLINK ${name}`]
   }

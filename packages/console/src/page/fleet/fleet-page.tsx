@@ -55,13 +55,15 @@ export function FleetPage() {
         />
       </section>
       <section aria-label={t('Staleness')}>
-        <h2>{t('How old values from memory were seen to be')}</h2>
+        <h2>{t('Measured staleness of cached values')}</h2>
         <RecordTable
           label={t('Staleness')}
           rows={staleness.value?.rules}
           error={staleness.error}
           id={({ ruleId }) => ruleId}
-          empty={t('No value was compared yet: processes compare one of theirs with Redis every few seconds.')}
+          empty={t(
+            'No value has been compared yet: each process compares one of its own with Redis every few seconds.',
+          )}
           columns={[
             { title: t('Rule'), cell: ({ ruleId }) => ruleId },
             { title: t('Compared'), cell: ({ observations }) => count(observations), isNumber: true },
@@ -128,9 +130,7 @@ function RedisNodes() {
   return (
     <section aria-label={t('Redis nodes')}>
       <h2>{t('Redis nodes, by their own count')}</h2>
-      <p class="muted">
-        {t('What comes from others is no sensor’s: clients without Firebreak, and what the hub itself does there.')}
-      </p>
+      <p class="muted">{t('No sensor reports load from others: clients without Firebreak, and the hub itself.')}</p>
       <RecordTable
         label={t('Redis nodes')}
         rows={rows}

@@ -61,7 +61,7 @@ export function Sensors({ hubs }: { readonly hubs: readonly HubView[] | undefine
         rows={rows?.slice(page * pageSize, (page + 1) * pageSize)}
         error={error}
         id={({ host: { serviceId, hostId, instanceId } }) => `${serviceId} ${hostId} ${instanceId}`}
-        empty={all?.length === 0 ? t('No sensor is connected.') : t('No sensor fits the filter.')}
+        empty={all?.length === 0 ? t('No sensor is connected.') : t('No sensor matches the filter.')}
         columns={[
           { title: t('Service'), cell: ({ host }) => host.serviceId },
           {

@@ -56,7 +56,7 @@ export function actionEffectText(action: PlannedAction, now: KeyNow, until: stri
   switch (kind) {
     case 'limit':
       if (beyond === 0)
-        return t('Then RateLimit: the key is used {rate} now, nothing would be held back, until {until}.', values)
+        return t('Then RateLimit: at the current {rate} nothing would be held back, until {until}.', values)
       return onLimit === 'reject'
         ? t('Then RateLimit: Redis sees up to {limit}, {beyond} would be refused, until {until}.', values)
         : onLimit === 'stale'
@@ -73,7 +73,7 @@ export function actionEffectText(action: PlannedAction, now: KeyNow, until: stri
         { ...values, n: copies },
       )
     case 'prewarm':
-      return t('The key counts as hot from now until {until}, also without a read.', values)
+      return t('The key counts as hot from now until {until}, even without reads.', values)
     case 'ignore':
       return t('Then nothing, until {until}: the key is never hot, whatever its rules say. Redis sees {rate}.', values)
   }

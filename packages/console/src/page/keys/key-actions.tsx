@@ -144,11 +144,11 @@ function Preview({ kind, redisClusterId, name, now, inForce, path, onAct }: Prev
     <div class="preview">
       <div class="fields">
         {kind === 'limit' && (
-          <NumberField label={t('Accesses a second')} name="limit" value={limit} onChange={setLimit} />
+          <NumberField label={t('Accesses per second')} name="limit" value={limit} onChange={setLimit} />
         )}
         {kind === 'limit' && (
           <label>
-            {t('What is beyond it')}
+            {t('Excess accesses')}
             <select
               name="onLimit"
               value={onLimit}

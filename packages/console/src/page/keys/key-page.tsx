@@ -153,12 +153,12 @@ function RateChart(props: KeyProps & { readonly detail: KeyDetail | undefined; r
   return (
     <section aria-label={t('Rate')}>
       <div class="card-head">
-        <h2>{t('Accesses a second against the thresholds')}</h2>
+        <h2>{t('Accesses per second against the thresholds')}</h2>
         <RangeChoice live="1m" />
       </div>
       {error !== undefined && <p class="problem">{error}</p>}
       <TimeChart
-        label={t('Accesses a second')}
+        label={t('Accesses per second')}
         summary={t('now {now}, peak {peak}', { now: rate(values.at(-1) ?? 0), peak: rate(peak) })}
         times={times}
         series={[
@@ -233,10 +233,10 @@ function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Ru
         <dd>{strategyText(detail.strategy)}</dd>
         <dt>{t('Effect')}</dt>
         <dd>{handlingText(detail)}</dd>
-        <dt>{t('Staleness seen, of all keys of the rule')}</dt>
+        <dt>{t('Measured staleness, over all keys of the rule')}</dt>
         <dd>
           {seen === undefined
-            ? t('No value was compared yet.')
+            ? t('No value has been compared yet.')
             : t('p50 {p50}, p99 {p99}, worst {max} in {n} comparisons', {
                 p50: milliseconds(seen.p50Ms),
                 p99: milliseconds(seen.p99Ms),

@@ -102,7 +102,7 @@ export function KeysPage() {
 
 /** Why the list is empty decides what to do about it. */
 function emptyText(isFiltered: boolean): string {
-  if (isFiltered) return t('No key fits the filter.')
+  if (isFiltered) return t('No key matches the filter.')
   if (overview.value?.sensors.hosts === 0) return t('No sensor is reporting: connect a service first (see Overview).')
   return t('Services are connected, but none has touched a key in the last minute.')
 }

@@ -121,8 +121,8 @@ function AlarmButtons({ of: { id, acknowledged, silence }, onChange }: AlarmButt
           {t('Silence …')}
         </button>
       ) : (
-        <button type="button" onClick={() => void change(t('Told again.'), 'DELETE', 'silence')}>
-          {t('Tell again')}
+        <button type="button" onClick={() => void change(t('Notifications resumed.'), 'DELETE', 'silence')}>
+          {t('Resume notifications')}
         </button>
       )}
     </span>

@@ -23,7 +23,7 @@ export function FirstRun({ now, isFirst }: { readonly now: Overview; readonly is
     {
       isDone: hasKey,
       title: t('Send traffic'),
-      text: t('Let the service read its keys as ever, or play a flash sale:'),
+      text: t('Let the service read its keys as usual, or play a flash sale:'),
       code: 'npm run demo',
     },
     {

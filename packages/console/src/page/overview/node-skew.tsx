@@ -64,7 +64,7 @@ export function NodeSkew() {
                   {nodes > 1 && (
                     <>
                       <progress max={sum} value={perSecond} aria-label={percent(perSecond / sum)} />
-                      {times >= 1.5 && <small class="problem">{t('{n} × its part', { n: times.toFixed(1) })}</small>}
+                      {times >= 1.5 && <small class="problem">{t('{n} × its share', { n: times.toFixed(1) })}</small>}
                     </>
                   )}
                 </>

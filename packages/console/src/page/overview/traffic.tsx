@@ -25,12 +25,12 @@ export function Traffic({ now }: { readonly now: Overview }) {
   return (
     <section aria-label={t('Traffic')}>
       <div class="card-head">
-        <h2>{t('Reads a second, by who answered')}</h2>
+        <h2>{t('Reads per second, by who answered')}</h2>
         <RangeChoice live="2m" />
       </div>
       {error !== undefined && <p class="problem">{error}</p>}
       <TimeChart
-        label={t('Reads a second, by who answered')}
+        label={t('Reads per second, by who answered')}
         summary={summaryOf(points)}
         times={points.map(({ at }) => at)}
         isStacked

@@ -80,9 +80,7 @@ function Totals({ report }: { readonly report: HeatReport }) {
         })}
       </p>
       {leftOut > 0 && (
-        <p class="problem">
-          {t('{n} more times are not known: more keys were hot than decisions are kept of.', { n: count(leftOut) })}
-        </p>
+        <p class="problem">{t('{n} more times are unknown: their decisions were not kept.', { n: count(leftOut) })}</p>
       )}
       {eventsFrom != null && eventsFrom > from && coverage > 0 && (
         <p class="muted">{t('Decisions are kept from {time} on.', { time: dateTime(eventsFrom) })}</p>
@@ -158,7 +156,7 @@ function Groups({ title, rows }: { readonly title: string; readonly rows: readon
 function Recurring({ report }: { readonly report: HeatReport }) {
   return (
     <section aria-label={t('Recurring')}>
-      <h2>{t('Keys that come back')}</h2>
+      <h2>{t('Recurring keys')}</h2>
       <RecordTable
         label={t('Recurring')}
         rows={report.recurring}

@@ -160,11 +160,11 @@ function Parameters({ of: strategy, onChange }: ParametersProps) {
     case 'LocalCache':
       return (
         <>
-          {number(t('Entries a process'), 'cacheSize', strategy.cacheSize)}
-          {number(t('Bytes a process'), 'maxBytes', strategy.maxBytes)}
-          {number(t('Seconds a value lives'), 'expireTime', strategy.expireTime)}
+          {number(t('Entries per process'), 'cacheSize', strategy.cacheSize)}
+          {number(t('Bytes per process'), 'maxBytes', strategy.maxBytes)}
+          {number(t('Lifetime of a value in seconds'), 'expireTime', strategy.expireTime)}
           <ChoiceField
-            label={t('Full cache lets go by')}
+            label={t('Eviction policy')}
             name="expireStrategy"
             value={strategy.expireStrategy}
             choices={['S3-FIFO', 'LRU', 'LFU', 'SIEVE']}
@@ -172,7 +172,7 @@ function Parameters({ of: strategy, onChange }: ParametersProps) {
           />
           {number(t('Bypass when older than ms'), 'maxStalenessMs', strategy.maxStalenessMs, true)}
           <CheckField
-            label={t('let go on change')}
+            label={t('drop on change')}
             name="consistent"
             value={strategy.consistent}
             onChange={(value) => onChange('consistent', value)}
@@ -189,7 +189,7 @@ function Parameters({ of: strategy, onChange }: ParametersProps) {
             value={strategy.template}
             onChange={(value) => onChange('template', value)}
           />
-          {number(t('Instead, copies a node'), 'copiesPerNode', strategy.copiesPerNode, true)}
+          {number(t('Or copies per node'), 'copiesPerNode', strategy.copiesPerNode, true)}
           {number(t('TTL of a copy up to ms longer'), 'ttlJitterMs', strategy.ttlJitterMs)}
           <ChoiceField
             label={t('A copy lives as long as')}
@@ -224,7 +224,7 @@ function Parameters({ of: strategy, onChange }: ParametersProps) {
                 onChange={(value) => onChange('unit', value)}
               />
               <TextField
-                label={t('By the clock of')}
+                label={t('Time zone')}
                 name="timeZone"
                 value={strategy.timeZone ?? ''}
                 onChange={(value) => onChange('timeZone', value)}
@@ -232,7 +232,7 @@ function Parameters({ of: strategy, onChange }: ParametersProps) {
             </>
           )}
           <ChoiceField
-            label={t('Refused ones')}
+            label={t('Refused accesses')}
             name="onLimit"
             value={strategy.onLimit}
             choices={['reject', 'wait', 'stale']}
@@ -248,7 +248,7 @@ function Parameters({ of: strategy, onChange }: ParametersProps) {
         </>
       )
     case 'Combine':
-      return number(t('Increments a command'), 'maxCombined', strategy.maxCombined)
+      return number(t('Increments per command'), 'maxCombined', strategy.maxCombined)
     case 'Observe':
       return null
   }

@@ -29,7 +29,7 @@ export function RuleEditor({ draft, refused, onChange, onSave, onCancel }: RuleE
         <div class="side-by-side">
           <div>
             {rule === undefined ? (
-              <p class="empty">{t('This rule can be edited as JSON only.')}</p>
+              <p class="empty">{t('This rule can only be edited as JSON.')}</p>
             ) : (
               <RuleFields rule={rule} isNew={isNew} onChange={(changed) => onChange(draftOf(changed, isNew))} />
             )}

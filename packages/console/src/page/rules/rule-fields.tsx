@@ -46,7 +46,7 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           onChange={(kind) => setPattern(kind, patternValue(pattern))}
         />
         <TextField
-          label={pattern.kind === 'exact' ? t('Keys, one a line') : t('Pattern')}
+          label={pattern.kind === 'exact' ? t('Keys, one per line') : t('Pattern')}
           name="pattern"
           value={isOfLines(pattern) ? patternValue(pattern) : patternText(pattern)}
           hasLines={pattern.kind === 'exact'}
@@ -67,7 +67,7 @@ export function RuleFields({ rule, isNew, onChange }: RuleFieldsProps) {
           onChange={(value) => set('serviceId', value)}
         />
         <TextField
-          label={t('Except globs, one a line')}
+          label={t('Except globs, one per line')}
           name="except"
           hasLines
           isOptional

@@ -160,10 +160,13 @@ function PolicyEditor({ version, onSaved }: { readonly version: number; readonly
           />
           {base !== version && (
             <p class="problem" role="alert">
-              {t('Version {n} came while you were editing version {base}. Your text is kept; saving it is refused.', {
-                n: version,
-                base,
-              })}{' '}
+              {t(
+                'Version {n} was saved while you were editing version {base}. Your text is kept; saving it is refused.',
+                {
+                  n: version,
+                  base,
+                },
+              )}{' '}
               <button type="button" onClick={() => change({ text, base: version })}>
                 {t('Replace version {n} with my text', { n: version })}
               </button>
@@ -218,7 +221,7 @@ function TryRequest() {
           {problem}
         </p>
       ) : answer === undefined ? (
-        <p class="empty">{t('A request that is tried here counts nowhere.')}</p>
+        <p class="empty">{t('Requests tried here are not counted.')}</p>
       ) : (
         <pre class="answer">{answer}</pre>
       )}

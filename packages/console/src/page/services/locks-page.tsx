@@ -74,7 +74,7 @@ export function LocksPage() {
         rows={value?.locks}
         error={error}
         id={({ kind, name }) => `${kind} ${name}`}
-        empty={filter === '' ? t('No process reports a lock.') : t('No lock begins so.')}
+        empty={filter === '' ? t('No process reports a lock.') : t('No lock name starts with this.')}
         columns={[
           { title: t('Lock'), cell: ({ name }) => <code>{name}</code> },
           { title: t('Kind'), cell: ({ kind }) => kind, isMinor: true },

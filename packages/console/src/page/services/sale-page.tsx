@@ -57,7 +57,7 @@ export function SalePage() {
         <h1>{t('Sale')}</h1>
         {value?.isKnown === false ? (
           <p class="empty">
-            {t('This hub knows no sale. Start it with the Redis of one:')} <code>{command}</code>
+            {t('This hub has no sale. Start it with the Redis of one:')} <code>{command}</code>
           </p>
         ) : (
           <Vouchers vouchers={value?.vouchers} error={error} chosen={chosen?.id} />
@@ -209,7 +209,7 @@ function Letters({ path, letters, error, onChange }: LettersProps) {
     await attempt(done, () => call('POST', `${path}/dead-letters`, { ids, action }))
     onChange()
   }
-  const replay = (ids: readonly string[]) => settle('replay', ids, t('Given to the workers again.'))
+  const replay = (ids: readonly string[]) => settle('replay', ids, t('Returned to the workers.'))
   return (
     <section aria-label={t('Dead letters')}>
       <div class="card-head">

@@ -96,7 +96,7 @@ function Retention() {
 function DecisionCost({ of }: { readonly of: NonNullable<HistorySettingsView['cost']['decisions']> }) {
   return (
     <p class="muted">
-      {t('{n} decisions beside it, {bytes}; at most {most} more a day.', {
+      {t('{n} decisions as well, {bytes}; at most {most} more per day.', {
         n: count(of.kept),
         bytes: bytes(of.keptBytes),
         most: bytes(of.maxBytesPerDay),
@@ -134,7 +134,7 @@ function RetentionForm({ before, onSaved }: { readonly before: HistorySettingsVi
   )
   return (
     <form class="fields" onSubmit={(event) => void save(event)}>
-      {field(t('MiB a day at most'), 'maxBytesPerDay', perDay, setPerDay)}
+      {field(t('Maximum MiB per day'), 'maxBytesPerDay', perDay, setPerDay)}
       {field(t('Hours of points of 1 s'), 'second', second, setSecond)}
       {field(t('Hours of points of 10 s'), 'tenSeconds', tenSeconds, setTenSeconds)}
       {field(t('Hours of points of 1 min'), 'minute', minute, setMinute)}

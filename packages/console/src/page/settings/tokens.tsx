@@ -51,7 +51,7 @@ export function Tokens() {
             cell: ({ services, clusters }) => [...(services ?? []), ...(clusters ?? [])].join(', ') || '–',
             isMinor: true,
           },
-          { title: t('Made by'), cell: ({ createdBy }) => createdBy, isMinor: true },
+          { title: t('Created by'), cell: ({ createdBy }) => createdBy, isMinor: true },
           {
             title: t('Last used'),
             cell: ({ lastUsedAt }) => (lastUsedAt === null ? t('never') : <Time at={lastUsedAt} />),
@@ -81,7 +81,7 @@ export function Tokens() {
           },
         ]}
       />
-      <NewToken onCreate={(body) => change(() => call('POST', '/v1/tokens', body), t('Token made.'))} />
+      <NewToken onCreate={(body) => change(() => call('POST', '/v1/tokens', body), t('Token created.'))} />
       {revoked !== undefined && (
         <Confirm
           title={t('Revoke the token of {name}?', { name: revoked.name })}
@@ -117,7 +117,7 @@ function NewToken({ onCreate }: { readonly onCreate: (body: object) => Promise<v
       {kind === 'app' && (
         <TextField label={t('Services, with commas')} name="services" value={services} onChange={setServices} />
       )}
-      <button type="submit">{t('Make a token')}</button>
+      <button type="submit">{t('Create a token')}</button>
     </form>
   )
 }

@@ -8,7 +8,7 @@ export function CopyButton({ text }: { readonly text: string }) {
       await navigator.clipboard.writeText(text)
       notify({ text: t('Copied: {text}', { text }) })
     } catch {
-      notify({ text: t('This browser lets the page copy nothing; mark the text and copy it.'), isProblem: true })
+      notify({ text: t('This browser does not let the page copy; select the text and copy it.'), isProblem: true })
     }
   }
   return (

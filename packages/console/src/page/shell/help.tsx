@@ -8,8 +8,8 @@ export function Help() {
   const close = () => closeOverlay('help')
   const keys = [
     ['/', t('Find a key, a page or a command')],
-    ['j k', t('Next row, row before; Enter opens it')],
-    ['p', t('Pause, and go on')],
+    ['j k', t('Next or previous row; Enter opens it')],
+    ['p', t('Pause or resume')],
     ['?', t('These keys')],
     ...pages.map(({ letter, title }) => [`g ${letter}`, t(title)] as const),
   ] as const

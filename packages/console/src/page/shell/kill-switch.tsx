@@ -52,7 +52,9 @@ async function flip(to: boolean): Promise<void> {
     const done = to
       ? t('Protection is off: {n} of {all} sensors have confirmed.', { n: following, all })
       : t('Protection is on: {n} of {all} sensors have confirmed.', { n: following, all })
-    const text = isStored ? done : `${done} ${t('The store is away: it, and other hubs, get this when it is back.')}`
+    const text = isStored
+      ? done
+      : `${done} ${t('The store is unreachable: it and the other hubs follow when it recovers.')}`
     notify({ text, isProblem: !isStored || following < all, undo: () => flip(!to) })
   } catch (error) {
     notify({ text: (error as Error).message, isProblem: true })

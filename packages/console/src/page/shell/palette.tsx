@@ -84,7 +84,7 @@ export function Palette() {
           </div>
         ))}
       </div>
-      {choices.length === 0 && <p class="empty">{t('Nothing of that name.')}</p>}
+      {choices.length === 0 && <p class="empty">{t('No matches.')}</p>}
     </Dialog>
   )
 }
@@ -105,7 +105,7 @@ function commands(): Choice[] {
       run: () => open(`#/${name}`),
     })),
     {
-      title: isPaused.value ? t('Go on') : t('Pause'),
+      title: isPaused.value ? t('Resume') : t('Pause'),
       hint: 'p',
       run: () => {
         isPaused.value = !isPaused.value

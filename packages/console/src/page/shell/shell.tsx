@@ -86,7 +86,7 @@ export function Shell() {
             title="p"
             onClick={() => (isPaused.value = !isPaused.value)}
           >
-            {isPaused.value ? t('Go on') : t('Pause')}
+            {isPaused.value ? t('Resume') : t('Pause')}
           </button>
           <button type="button" class="round" aria-label={t('Keyboard')} onClick={() => (overlay.value = 'help')}>
             ?

@@ -28,7 +28,7 @@ const words = [
   ...['slot', 'node', 'prefix', 'key', 'on', 'off', 'viewer', 'operator', 'admin', 'app', 'person'],
   ...['accesses', 'reads', 'writes', 'bytes', 'are refused', 'wait', 'get the last known value'],
   ...['Limit', 'Cache', 'Copy', 'Pre-warm', 'Ignore', 'Key', 'Rule', 'Service', 'Person', 'serving', 'paused'],
-  ...['only suggest', 'warm by itself'],
+  ...['only suggest', 'warm automatically'],
   ...['placed', 'paid', 'cancelled', 'expired', 'refunded'],
   ...['tables', 'reports and tables', 'refused'],
   ...['is refused', 'gets the last known value', 'waits', 'only observed', 'not handled', 'leftOut'],

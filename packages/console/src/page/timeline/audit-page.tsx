@@ -72,7 +72,7 @@ export function AuditPage() {
         rows={rows}
         error={error}
         id={(entry) => `${entry.at} ${entry.who} ${entry.what}`}
-        empty={value?.entries.length === 0 ? t('Nobody has changed anything yet.') : t('No change fits the filter.')}
+        empty={value?.entries.length === 0 ? t('Nobody has changed anything yet.') : t('No change matches the filter.')}
         columns={[
           { title: t('Time'), cell: ({ at }) => <Time at={at} />, isTight: true },
           { title: t('Person'), cell: (entry) => entry.who, isTight: true },
@@ -93,9 +93,9 @@ export function AuditPage() {
       />
       {value?.entries.length === fewEntries && value.entries.at(-1)!.at >= period.from && (
         <p class="paging">
-          {t('Only the newest {n} changes were looked at.', { n: fewEntries })}
+          {t('Only the newest {n} changes were searched.', { n: fewEntries })}
           <button type="button" onClick={() => setQuery({ all: '1' })}>
-            {t('Look at older ones')}
+            {t('Search older ones')}
           </button>
         </p>
       )}

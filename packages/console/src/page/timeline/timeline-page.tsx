@@ -130,9 +130,7 @@ function HotKeys({ view }: { readonly view: EpisodesView }) {
         onZoom={zoomTo}
       />
       {leftOut > 0 && (
-        <p class="problem">
-          {t('{n} more times are not known: more keys were hot than decisions are kept of.', { n: count(leftOut) })}
-        </p>
+        <p class="problem">{t('{n} more times are unknown: their decisions were not kept.', { n: count(leftOut) })}</p>
       )}
       {eventsFrom != null && eventsFrom > from && (
         <p class="muted">{t('Decisions are kept from {time} on.', { time: dateTime(eventsFrom) })}</p>

@@ -4,7 +4,7 @@ import type { Strategy, TableEntry } from '@firebreak/core'
  * One object for all entries with the same strategy, and one string for each name of a rule or a cluster. A table of
  * 100,000 keys under one rule then has them once, and a change of strategy shows by comparing two references.
  */
-export class EntryPool {
+export class KeptEntries {
   readonly #strategies = new Map<string, Strategy>()
   readonly #most: number
   readonly #names = new Map<string, string>()

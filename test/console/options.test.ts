@@ -111,7 +111,8 @@ test('rules: every option of every field of the form is saved, comes back, and i
     await at('#/rules?edit=walked')
     await form.locator('[name=until]').waitFor()
     await choose(form, seen, ['strategy'])
-    await fillNumbers(form, turn)
+    // Numbers have no options: twice is enough, to other ones each time.
+    if (turn < 2) await fillNumbers(form, turn)
     await form.locator('[name=pattern]').fill(patterns[await form.locator('[name=kind]').inputValue()]!)
     await form.locator('[name=except]').fill(turn % 2 === 0 ? `not${turn}:*\n*:no` : '')
     await form.locator('[name=redisClusterId]').fill(turn % 2 === 0 ? '*' : 'main')
@@ -134,7 +135,8 @@ test('rules: every option of every field of the form is saved, comes back, and i
     await at('#/rules?edit=walked')
     await form.locator('[name=until]').waitFor()
     expect(await shownIn(form), `turn ${turn}`).toEqual(shown)
-    await save()
+    if (turn < 3) await save()
+    else await at('#/rules')
     await form.waitFor({ state: 'detached' })
     expect(await ruleNow(), `turn ${turn}`).toEqual(saved)
   }

@@ -139,7 +139,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, {
-    usage: processUsage(),
+    usage: processUsage(options.runtime ?? systemRuntime),
     ...options,
     logger,
     ...(redactKey !== undefined && { redactKey }),

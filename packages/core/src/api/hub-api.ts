@@ -180,6 +180,8 @@ export interface HostView {
   readonly cachedBytes?: number | null
   /** Its own failures so far. */
   readonly failures?: number
+  /** When it last dropped reports, or told of a failure; null if it never did. */
+  readonly lastLossAt?: number | null
 }
 
 export interface HistoryEvent {

@@ -53,6 +53,17 @@ test('a service that only reads its table is there while it goes on asking, at e
   expect(here.services()).toEqual([])
 })
 
+test('a process tells what it has lost so far, and when it lost something last', () => {
+  const instance = new HostRegister(options).find('shop', 'h1', 'i1', 0)!
+  const status = (droppedReports: number, errors: number) =>
+    ({ version: 1, isOff: false, counters: { droppedReports, errors, reads: 0, localHits: 0 }, watchers: [] }) as never
+  instance.takeStatus(status(0, 0), 1000)
+  expect(instance.view(1000)).toMatchObject({ droppedReports: 0, failures: 0, lastLossAt: null })
+  instance.takeStatus(status(2, 1), 2000)
+  instance.takeStatus(status(0, 0), 3000)
+  expect(instance.view(9000)).toMatchObject({ droppedReports: 2, failures: 1, lastLossAt: 2000 })
+})
+
 test('a process is behind by a table that it had the time to confirm, not by one of a moment ago', () => {
   const instance = new HostRegister(options).find('shop', 'h1', 'i1', 0)!
   const counters = { droppedReports: 0, reads: 0, localHits: 0 }

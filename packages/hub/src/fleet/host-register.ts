@@ -29,6 +29,7 @@ export class Instance {
   hitRate: number | null = null
   droppedReports = 0
   failures = 0
+  #lastLossAt: number | null = null
   cachedBytes: number | null = null
   /** How its newest report came, and how old its counts were then. */
   newestReport: { readonly by: ReportTransport; readonly lagMs: number } | undefined
@@ -56,6 +57,7 @@ export class Instance {
     this.isOff = isOff
     this.droppedReports += counters.droppedReports
     this.failures += counters.errors
+    if (counters.droppedReports + counters.errors > 0) this.#lastLossAt = now
     this.cachedBytes = cachedBytes ?? null
     if (counters.reads > 0) this.hitRate = Math.min(1, counters.localHits / counters.reads)
     this.watchers = watchers.slice(0, maxWatchers)
@@ -84,6 +86,7 @@ export class Instance {
       tablesBy: this.connections > 0 ? 'websocket' : tables,
       cachedBytes: this.cachedBytes,
       failures: this.failures,
+      lastLossAt: this.#lastLossAt,
     }
   }
 }

@@ -31,6 +31,8 @@ test('a sensor that is well has no trouble, also one that reads its table over H
   expect(troubles({ agent: 'kafka', reportsBy: 'kafka', isConnected: false, tablesBy: 'centre' })).toEqual([])
   const { reportsBy: _1, reportLagMs: _2, tablesBy: _3, cachedBytes: _4, failures: _5, ...early } = host
   expect(troublesOf(early, 100_000)).toEqual([])
+  // What was lost an hour ago is a figure of the table.
+  expect(troublesOf({ ...host, droppedReports: 9, lastSeenAt: 4e6, lastLossAt: 1000 }, 4e6, '0.1.0')).toEqual([])
 })
 
 test.each<[Partial<HostView>, string]>([
@@ -44,8 +46,9 @@ test.each<[Partial<HostView>, string]>([
   ],
   [{ reportLagMs: 4200 }, 'its reports come 4.2 s late'],
   [{ clockOffsetMs: -5000 }, 'its clock is off by 5 s'],
+  [{ droppedReports: 1, lastLossAt: 90_000 }, 'dropped reports'],
   [{ droppedReports: 1 }, 'dropped reports'],
-  [{ failures: 2 }, 'failures of its own; the alarms name them'],
+  [{ failures: 2, lastLossAt: 90_000 }, 'failures of its own; the alarms name them'],
   [{ agent: 'proxy/0.0.9' }, 'of version 0.0.9, the hub is 0.1.0'],
 ])('%j is told as what it is', (changes, text) => {
   expect(troubles(changes)).toEqual([text])

@@ -8,6 +8,8 @@ const skewedMs = 1000
 const lateMs = 3000
 /** Reports come every 100 ms unless the hub asks for fewer, and are dated by the middle of their interval. */
 const lateReportMs = 2000
+/** What was lost long ago is a figure, and no trouble. */
+const lossMs = 600_000
 
 /** What is wrong with a sensor, in words; the worst first. `hubVersion` is that of the hub that answers. */
 export function troublesOf(host: HostView, now: number, hubVersion?: string): string[] {
@@ -25,8 +27,9 @@ export function troublesOf(host: HostView, now: number, hubVersion?: string): st
     troubles.push(t('its reports come {time} late', { time: milliseconds(host.reportLagMs!) }))
   if (Math.abs(host.clockOffsetMs) > skewedMs)
     troubles.push(t('its clock is off by {time}', { time: milliseconds(Math.abs(Math.round(host.clockOffsetMs))) }))
-  if (host.droppedReports > 0) troubles.push(t('dropped reports'))
-  if ((host.failures ?? 0) > 0) troubles.push(t('failures of its own; the alarms name them'))
+  const isLosing = host.lastLossAt === undefined || now - (host.lastLossAt ?? 0) < lossMs
+  if (isLosing && host.droppedReports > 0) troubles.push(t('dropped reports'))
+  if (isLosing && (host.failures ?? 0) > 0) troubles.push(t('failures of its own; the alarms name them'))
   if (version !== undefined && hubVersion !== undefined && version !== hubVersion)
     troubles.push(t('of version {version}, the hub is {hub}', { version, hub: hubVersion }))
   return troubles

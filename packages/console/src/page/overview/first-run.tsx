@@ -40,7 +40,7 @@ export function FirstRun({ now, isFirst }: { readonly now: Overview; readonly is
     <section class="first-run" aria-label={t('First steps')}>
       <div class="card-head">
         <h2>{t('Three steps to the first protected key')}</h2>
-        {!isFirst && (
+        {steps.every(({ isDone }) => isDone) && (
           <button type="button" onClick={() => setRead(true)}>
             {t('Close')}
           </button>

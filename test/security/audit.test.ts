@@ -93,6 +93,33 @@ describe.each(['sqlite', 'redis'] as const)('the audit in a store on %s', (kind)
     expect(overHttp.output).toContain(/head \S+/.exec(found.output)![0])
   })
 
+  test('a change under the idempotency key of another one is made and noted; the same one sent twice is made once', async () => {
+    const { http } = hubs[0]!.ports
+    const key = { 'idempotency-key': `restored.${kind}` }
+    const put = (path: string, body: object) => call(http, 'PUT', path, key, body)
+    const turn = (isOff: boolean, more = {}) => call(http, 'POST', '/v1/switch', more, { isOff })
+    await turn(false)
+    await put('/v1/rules/named-1', rule('named-1'))
+    await put('/v1/rules/named-1', rule('named-1'))
+    await put('/v1/rules/named-2', rule('named-2'))
+    expect((await call(http, 'GET', '/v1/rules/named-2')).status).toBe(200)
+    expect((await turn(true, key)).body).toMatchObject({ isOff: true, isStored: true })
+    await turn(false)
+    await turn(true, key)
+    const { entries } = (await call(http, 'GET', '/v1/audit')).body
+    expect(entries.slice(0, 5).map(({ what }) => what)).toEqual([
+      'switch on',
+      'switch off',
+      'add rule named-2',
+      'add rule named-1',
+      'switch on',
+    ])
+    // What somebody switched since then stays.
+    expect((await call(http, 'GET', '/v1/overview')).body).toMatchObject({ isOff: false })
+    await turn(true)
+    expect((await verify()).code).toBe(0)
+  })
+
   /** The entries as the store has them, newest first, for one who can write it. */
   async function tamper(change: (entries: AuditEntry[]) => AuditEntry[]): Promise<() => Promise<void>> {
     if (kind === 'redis') {

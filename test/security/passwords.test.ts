@@ -71,6 +71,25 @@ test('ids over RESP takes no more connections than it may', async () => {
   for (const client of held) await client.close()
 })
 
+test('before a Redis that asks for a password FIREBREAK tells strangers nothing, and changes nothing', async () => {
+  const closedRedis = await startRedis({ args: ['--requirepass', 'of-the-server'] })
+  const { child, ports } = await startVictim('proxy', { upstream: `redis://127.0.0.1:${closedRedis.port}`, port: 0 })
+  const stranger = await RawClient.connect(ports.resp)
+  const known = await RawClient.connect(ports.resp)
+  expect(await known.ask('AUTH', 'of-the-server')).toBe('+OK\r\n')
+  for (const words of [['INFO'], ['SLOWLOG'], ['SLOWLOG', 'RESET'], ['LATENCY'], ['PEEK', 'k'], ['HELP']]) {
+    expect(await stranger.ask('FIREBREAK', ...words)).toMatch(/^-NOAUTH/)
+    expect(await known.ask('FIREBREAK', ...words)).not.toMatch(/^-/)
+  }
+  // Also on a connection of its own.
+  expect(await stranger.ask('MULTI')).toMatch(/^-NOAUTH/)
+  expect(await stranger.ask('FIREBREAK', 'INFO')).toMatch(/^-NOAUTH/)
+  expect(await stranger.ask('AUTH', 'of-the-server')).toBe('+OK\r\n')
+  expect(await stranger.ask('FIREBREAK', 'INFO')).toContain('firebreak_version')
+  await child.stop()
+  await closedRedis.stop()
+})
+
 test('sockets that never finish a TLS handshake are counted and closed', async () => {
   const silent = [1, 2, 3].map(() => connectTcp(secured.ports.resp, '127.0.0.1'))
   const ends = Promise.all(silent.map(closed))

@@ -212,7 +212,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     version,
     exports: exporter?.counts,
   })
-  const reports = new StreamedReports({ collector, maxReportAgeMs, book })
+  const reports = new StreamedReports({ collector, maxReportAgeMs, clock: runtime.clock, book })
   const streamed = { runtime, logger, alarms, maxReportAgeMs, reports }
   const streams = [
     ...(options.natsUrl === undefined ? [] : [new NatsIngest({ url: options.natsUrl, ...streamed })]),

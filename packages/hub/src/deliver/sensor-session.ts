@@ -205,6 +205,8 @@ export class SensorSession implements TableListener {
       return
     }
     const grant = this.#grant!
+    // Let in to hear of the switch: the store, which may hold tokens, has not been heard yet.
+    if (!this.#service.keys.isHeard) return
     // Those of reports are counted with what they report, wherever they come from.
     if (frame.type !== 'report')
       this.#service.fleet.checkFrameBytes(grant, instance, frame.bytes.length, this.#service.runtime.clock.now())

@@ -2,6 +2,7 @@ import type { SectionSurvey } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { ApiProblem } from '../errors.ts'
 import type { Instance } from './host-register.ts'
+import { processName } from './process-name.ts'
 
 /** What one process may say: no more than a process can do. */
 export interface SensorBoundsOptions {
@@ -177,5 +178,5 @@ export class SensorBounds {
 
 /** How users name a process. */
 export function idOf({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {
-  return `${serviceId}/${hostId}/${instanceId}`
+  return processName(serviceId, hostId, instanceId)
 }

@@ -9,7 +9,7 @@ import { audit } from '../../packages/cli/src/commands/audit.ts'
 import { call } from './call.ts'
 import { startVictim, type Victim } from './victims.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 let redis: RedisServer
 let client: Redis

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { RawClient } from '../proxy/raw-client.ts'
 import { startVictim, type Victim } from './victims.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 })
 
 const users = [
   { name: 'ann', password: 'correct-horse' },

@@ -22,10 +22,8 @@ async function startSignIn() {
   app.setErrorHandler(answerError)
   signInRoutes(app, { book, sessions, guard, runtime, logger, maxAttemptsPerMinute: 3, onSignOut() {} })
   return async (remoteAddress: string, given: string) => {
-    const { statusCode } = await app.inject({
-      ...{ method: 'POST', url: '/v1/session', remoteAddress },
-      payload: { token: given },
-    })
+    const payload = { token: given }
+    const { statusCode } = await app.inject({ method: 'POST', url: '/v1/session', remoteAddress, payload })
     return statusCode
   }
 }

@@ -90,8 +90,8 @@ describe.each(Object.entries(attacks))('%s', (name, keyOf) => {
     }
     // A key that was taken for another one would have a count of two; 0: the table has no room for it.
     expect([...counts.keys()].filter((count) => count > 1)).toEqual([])
-    // A table that is new takes so many in its first interval.
-    expect(counts.get(1)).toBe(Math.min(keys.length, 8192))
+    // A table that is new takes some 8,192 in its first interval.
+    expect(counts.get(1)).toBeGreaterThan(0.9 * Math.min(keys.length, 8192))
     const byChance = (keys.length * (keys.length - 1)) / 2 / 65_536
     for (const seen of agreeing) {
       const pairs = seen.reduce((sum, count) => sum + (count * (count - 1)) / 2, 0)

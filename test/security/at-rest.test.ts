@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
-import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { SegmentIds, sqliteSegmentStore } from '@firebreak/ids'
 import { sqliteOrderStore } from '@firebreak/sale'
-import { startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { startRedis, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, test, vi } from 'vitest'
 import { firebreak } from './call.ts'
 import { RawSensor } from './raw-sensor.ts'
@@ -41,6 +41,39 @@ test('ids and orders in SQLite are too, whatever the umask; a file that is share
     await Promise.all([segments.close(), orders.close()])
   } finally {
     process.umask(umask)
+  }
+})
+
+test('a backup is for its own user too, also where a file is that others may read', async () => {
+  const folder = temporaryFolder('rest-backup')
+  const dataFolder = join(folder, 'data')
+  await firebreak(['token', 'create', '--person', 'ann', '--role', 'admin', '--data-folder', dataFolder])
+  const out = join(folder, 'backup.jsonl')
+  writeFileSync(out, '')
+  chmodSync(out, 0o644)
+  const { output } = await firebreak(['backup', '--data-folder', dataFolder, '--out', out])
+  expect(output).toContain('backed up: ')
+  expect(statSync(out).mode & 0o777).toBe(0o600)
+  expect(readFileSync(out, 'utf8')).toContain('"kind":"record","of":"credential"')
+})
+
+test('replies on disk are too, whatever the umask, in a folder that is open to others', async () => {
+  const redis = await startRedis()
+  const path = join(temporaryFolder('rest-disk'), 'tier')
+  mkdirSync(path)
+  chmodSync(path, 0o755)
+  const umask = process.umask(0o000)
+  try {
+    const upstream = `redis://127.0.0.1:${redis.port}`
+    const shield = { serviceId: 'shop', tableFile: false, diskTier: { path } }
+    const proxy = await startVictim('proxy', { upstream, port: 0, shield })
+    const files = () => readdirSync(path).map((name) => [name, statSync(join(path, name)).mode & 0o777])
+    await waitFor(() => files().length === 3)
+    expect(files().filter(([, mode]) => mode !== 0o600)).toEqual([])
+    await proxy.child.stop()
+  } finally {
+    process.umask(umask)
+    await redis.stop()
   }
 })
 

@@ -9,7 +9,7 @@ import { audit } from '../../packages/cli/src/commands/audit.ts'
 import { call } from './call.ts'
 import { startVictim, type Victim } from './victims.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 let redis: RedisServer
 let client: Redis
@@ -91,6 +91,33 @@ describe.each(['sqlite', 'redis'] as const)('the audit in a store on %s', (kind)
     expect(found.code).toBe(0)
     const overHttp = await runAudit('verify', '--hub', `http://127.0.0.1:${hubs[0]!.ports.http}`)
     expect(overHttp.output).toContain(/head \S+/.exec(found.output)![0])
+  })
+
+  test('a change under the idempotency key of another one is made and noted; the same one sent twice is made once', async () => {
+    const { http } = hubs[0]!.ports
+    const key = { 'idempotency-key': `restored.${kind}` }
+    const put = (path: string, body: object) => call(http, 'PUT', path, key, body)
+    const turn = (isOff: boolean, more = {}) => call(http, 'POST', '/v1/switch', more, { isOff })
+    await turn(false)
+    await put('/v1/rules/named-1', rule('named-1'))
+    await put('/v1/rules/named-1', rule('named-1'))
+    await put('/v1/rules/named-2', rule('named-2'))
+    expect((await call(http, 'GET', '/v1/rules/named-2')).status).toBe(200)
+    expect((await turn(true, key)).body).toMatchObject({ isOff: true, isStored: true })
+    await turn(false)
+    await turn(true, key)
+    const { entries } = (await call(http, 'GET', '/v1/audit')).body
+    expect(entries.slice(0, 5).map(({ what }) => what)).toEqual([
+      'switch on',
+      'switch off',
+      'add rule named-2',
+      'add rule named-1',
+      'switch on',
+    ])
+    // What somebody switched since then stays.
+    expect((await call(http, 'GET', '/v1/overview')).body).toMatchObject({ isOff: false })
+    await turn(true)
+    expect((await verify()).code).toBe(0)
   })
 
   /** The entries as the store has them, newest first, for one who can write it. */

@@ -1,4 +1,4 @@
-import { Dict, hashBytes, KeyHasher } from '@firebreak/core/heat'
+import { Dict, hashBytes, KeyHasher, KeyTally } from '@firebreak/core/heat'
 import { describe, expect, test } from 'vitest'
 
 /**
@@ -44,6 +44,16 @@ function flip(key: Buffer, top: number, sixteenth: number, nextTop: number): voi
   key[nextTop]! ^= 0x80
 }
 
+/** The eleven bits of the first hash that stand for a key where counts are not compared, beside all of the second. */
+const tagOf = (hash: number) => (hash >>> 20) & 0x7ff
+/** Pieces of those 43 bits, in which chance has pairs that agree. */
+const pieces: readonly ((hash: number, check: number) => number)[] = [
+  (_, check) => check & 0xffff,
+  (_, check) => (check >>> 8) & 0xffff,
+  (_, check) => check >>> 16,
+  (hash, check) => (tagOf(hash) << 5) | (check >>> 27),
+]
+
 const seeds = [0, 1, 12_345, 2 ** 31, 2 ** 52 + 12_345_678_901]
 
 describe.each(Object.entries(attacks))('%s', (name, keyOf) => {
@@ -66,6 +76,44 @@ describe.each(Object.entries(attacks))('%s', (name, keyOf) => {
     expect(seen.size).toBe(keys.length)
   })
 
+  test.each(seeds)('no two are counted as one, with the seed %d: 43 bits are as chance has them', (seed) => {
+    const hasher = new KeyHasher(seed)
+    const tally = new KeyTally(seed)
+    const counts = new Map<number, number>()
+    const agreeing = pieces.map(() => new Uint16Array(65_536))
+    for (const key of keys) {
+      const hash = hasher.hash(key, 0, key.length)
+      const { check } = hasher
+      const count = tally.add(key, 0, key.length, hash, check, 1, 0, 0)
+      counts.set(count, (counts.get(count) ?? 0) + 1)
+      for (const [nth, piece] of pieces.entries()) agreeing[nth]![piece(hash, check)]!++
+    }
+    // A key that was taken for another one would have a count of two; 0: the table has no room for it.
+    expect([...counts.keys()].filter((count) => count > 1)).toEqual([])
+    // A table that is new takes some 8,192 in its first interval.
+    expect(counts.get(1)).toBeGreaterThan(0.9 * Math.min(keys.length, 8192))
+    const byChance = (keys.length * (keys.length - 1)) / 2 / 65_536
+    for (const seen of agreeing) {
+      const pairs = seen.reduce((sum, count) => sum + (count * (count - 1)) / 2, 0)
+      expect(Math.abs(pairs - byChance)).toBeLessThan(6 * Math.sqrt(byChance))
+    }
+  })
+
+  test('no difference of two keys is one that many seeds do not see', () => {
+    const [one, ...others] = keys
+    const trials = 2000
+    for (const other of [others[0]!, others[1]!, others[(others.length / 2) | 0]!]) {
+      const same = pieces.map(() => 0)
+      for (let trial = 0; trial < trials; trial++) {
+        const hasher = new KeyHasher(trial * 7_919_317 + 1)
+        const hashes = [one!, other].map((key) => [hasher.hash(key, 0, key.length), hasher.check] as const)
+        for (const [nth, piece] of pieces.entries()) if (piece(...hashes[0]!) === piece(...hashes[1]!)) same[nth]!++
+      }
+      // One in 65,536 by chance; all of them at once would be a twin.
+      expect(Math.max(...same)).toBeLessThan(5)
+    }
+  })
+
   test('a dict full of them costs what one of harmless keys costs', () => {
     const harmless = keys.map((key, index) =>
       Buffer.from(`${index}`.padStart(key.length, 'k').slice(0, key.length || 1)),
@@ -80,4 +128,12 @@ describe.each(Object.entries(attacks))('%s', (name, keyOf) => {
     const best = (list: readonly Buffer[]) => Math.min(...Array.from({ length: 3 }, () => timeOf(list)))
     expect(best(keys)).toBeLessThan(10 * best(harmless) + 20_000)
   })
+})
+
+test('values are of the very key: a dict compares all of it, whatever its hash', () => {
+  const dict = new Dict({ hashSeed: 1 })
+  const names = Array.from({ length: 64 }, (_, index) => Buffer.from(`user:${index}`))
+  const entries = names.map((name) => dict.findOrInsert(name, 0, name.length, 5))
+  expect(new Set(entries).size).toBe(names.length)
+  expect(names.map((name) => dict.findOrInsert(name, 0, name.length, 5))).toEqual(entries)
 })

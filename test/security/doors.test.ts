@@ -1,5 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs'
+import { request as plainRequest } from 'node:http'
 import { request } from 'node:https'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { natsReports } from '@firebreak/core'
 import { reportKeyId, reportKeyOf, signatureHeaders, signReport } from '@firebreak/core/node'
@@ -232,6 +234,40 @@ describe('people', () => {
     expect((await turn({})).body.code).toBe('FB_CSRF_REFUSED')
     expect((await turn({ 'firebreak-csrf': session.body.csrf })).status).toBe(200)
   })
+
+  test('a header that comes twice says nothing: one of them is the client’s own', async () => {
+    const people = [{ name: 'ann@example.org', role: 'operator' }]
+    const trusted = await startHub({
+      tokens: { apps: [], people },
+      userHeader: 'X-Forwarded-Email',
+      userHeaderRole: 'viewer',
+    })
+    const given = (...names: string[]) =>
+      new Promise<number>((resolve, reject) => {
+        const { http: port } = trusted.ports
+        const headers = { 'X-Forwarded-Email': names }
+        plainRequest({ port, path: '/v1/session', headers }, (response) => resolve(response.resume().statusCode!))
+          .on('error', reject)
+          .end()
+      })
+    expect(await given('ann@example.org')).toBe(200)
+    expect(await given('ann@example.org', 'somebody@example.org')).toBe(401)
+    expect(await given('somebody@example.org', 'ann@example.org')).toBe(401)
+  })
+})
+
+test('while a hub has not heard from its store, which may hold tokens, no stranger counts anything', async () => {
+  const silent = createServer((socket) => socket.on('error', () => {}))
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  ends.push(async () => void silent.close())
+  const { port } = silent.address() as { port: number }
+  const hub = await startHub({ storeUrl: `redis://127.0.0.1:${port}` })
+  const now = Date.now()
+  const report = `# ${now},${now},shop,h\n# main\nk:5\n`
+  const { status, body } = await call(hub.ports.http, 'POST', '/v1/reports', {}, report)
+  expect([status, body.code]).toEqual([503, 'FB_STORE_AWAY'])
+  const sensor = await new RawSensor(hub.ports.http).answered()
+  expect(sensor.refused.map(({ code }) => code)).toEqual(['FB_STORE_AWAY'])
 })
 
 test('a client certificate is an identity on the hub, and a renewed server certificate is used at once', async () => {

@@ -23,6 +23,7 @@ const lies = [
   'again',
 ] as const
 const lying = (what: string) => `a-token-that-lies-4711-${what}`
+const [teams, apis] = ['a-token-of-a-team-4711', 'a-token-of-its-api-4711']
 const operator = 'an-operators-token-4711'
 let hub: Victim
 
@@ -33,6 +34,8 @@ beforeAll(async () => {
         { name: 'shop', token: app },
         ...lies.map((what) => ({ name: `lying-${what}`, token: lying(what) })),
         { name: 'small', token: small, maxProcesses: 2 },
+        { name: 'team', token: teams, services: ['team'] },
+        { name: 'api', token: apis, services: ['team/api'] },
       ],
       people: [{ name: 'olga', role: 'operator', token: operator }],
     },
@@ -245,6 +248,25 @@ test('alarms that processes tell of do not keep out those of the hub', async () 
   const { alarms } = await ask('/v1/alarms')
   const told = alarms.filter(({ id }) => id.startsWith('app:shop/invented-'))
   expect([told.length, alarms.some(({ id }) => id === 'crowd:shop')]).toEqual([20, true])
+})
+
+test('a process whose names are joined to those of one of another service is another one', async () => {
+  const names = { serviceId: 'team/api', hostId: 'h', instanceId: 'p' }
+  const open = (hello: object, token: string) => new RawSensor(hub.ports.http, { ...hello, token }).answered()
+  const honest = await open(names, apis)
+  const liar = await open({ ...names, serviceId: 'team', hostId: 'api/h' }, teams)
+  liar.report({ k: 11_000_000 })
+  await waitFor(() => liar.closed !== undefined)
+  const again = await open(names, apis)
+  again.report({ 'k-of-api': 5 })
+  const tell = async (serviceId: string, hostId: string, token: string, alarms: object[]) =>
+    (await call(hub.ports.http, 'POST', '/v1/alarms', bearer(token), { serviceId, hostId, alarms })).status
+  expect(await tell('team/api', 'h', apis, [{ room: 'app', code: 'FB_X', message: 'of the api' }])).toBe(204)
+  expect(await tell('team', 'api/h', teams, [])).toBe(204)
+  const causes = (await ask('/v1/alarms')).alarms.map(({ cause }) => cause)
+  expect(causes).toContainEqual(expect.stringContaining('of the api'))
+  expect([honest.isWelcome, again.isWelcome, again.refused]).toEqual([true, true, []])
+  for (const sensor of [honest, again]) sensor.close()
 })
 
 test('a process that is barred is out at once, and its reports over HTTP too, until it is let in again', async () => {

@@ -1,14 +1,19 @@
 import { EtcdClient, ZooKeeperClient } from '@firebreak/centre'
-import { systemRuntime } from '@firebreak/core'
-import { openRespClient } from '@firebreak/core/node'
+import { parseKafkaUrl, systemRuntime } from '@firebreak/core'
+import { metricsSignal, OtlpExporter, resolveOtlpOptions } from '@firebreak/core/metrics'
+import { KafkaSockets, kafkaClientOptions, openRespClient } from '@firebreak/core/node'
 import { parseRedisUrl } from '@firebreak/core/resp'
 import { AlarmWebhooks, openRedisStore, startHub } from '@firebreak/hub'
+import { openSegmentStore } from '@firebreak/ids'
 import { Shield } from '@firebreak/shield'
 import { waitFor } from '@firebreak/testkit'
 import { openConfigCentre } from '../../packages/hub/src/publish/config-centre.ts'
 
 /** Goes every way out that Firebreak has, once, and prints which came through: `{ way: 'ok' or what went wrong }`. */
-const ports = JSON.parse(process.argv[2]!) as Record<'redis' | 'etcd' | 'zookeeper' | 'nats' | 'hook' | 'hub', number>
+const ports = JSON.parse(process.argv[2]!) as Record<
+  'redis' | 'etcd' | 'zookeeper' | 'nats' | 'hook' | 'hub' | 'mariadb' | 'postgres',
+  number
+>
 const told: string[] = []
 const note = (data: object, message: string) => void told.push(`${message} ${JSON.stringify(data)}`)
 const quiet = {
@@ -59,6 +64,26 @@ const ways: Record<string, () => Promise<unknown>> = {
     await waitFor(() => hooks.counts.sent + hooks.counts.failed > 0)
     if (hooks.counts.failed > 0) throw new Error(told.at(-1))
   },
+  Kafka: () => {
+    const address = parseKafkaUrl(`kafkas://localhost:${ports.hook}`, 'kafkaUrl')
+    const { socketFactory, ssl } = kafkaClientOptions(address, new KafkaSockets(), 3000)
+    return new Promise<void>((resolve, reject) => {
+      const socket = socketFactory({ host: 'localhost', port: ports.hook, ssl, onConnect: resolve })
+      socket.on('error', reject)
+    })
+  },
+  'Consul, tables': () => putTable(`consuls://localhost:${ports.hook}/t`),
+  'Nacos, tables': () => putTable(`nacoss://localhost:${ports.hook}/t`),
+  OpenTelemetry: async () => {
+    const otlp = resolveOtlpOptions({ endpoint: `https://localhost:${ports.hook}` })!
+    const signal = metricsSignal(() => [{ kind: 'gauge', name: 'g', help: 'g', points: [{ labels: {}, value: 1 }] }])
+    const exporter = new OtlpExporter({ otlp, resource: {}, signal, logger: quiet })
+    await exporter.export()
+    await exporter.close()
+    if (exporter.counts.sent === 0) throw new Error(told.at(-1))
+  },
+  'MariaDB, ids': () => askDatabase(`mysql://root@localhost:${ports.mariadb}/test?ssl-mode=VERIFY_IDENTITY`),
+  'Postgres, ids': () => askDatabase(`postgres://postgres@localhost:${ports.postgres}/postgres?sslmode=verify-full`),
   'shield to hub': async () => {
     const shield = new Shield({ hubs: [`https://localhost:${ports.hub}`], onWarning() {}, tableFile: false })
     try {
@@ -67,6 +92,11 @@ const ways: Record<string, () => Promise<unknown>> = {
       shield.close()
     }
   },
+}
+
+async function askDatabase(address: string): Promise<void> {
+  const store = await openSegmentStore(address)
+  await store.prepare().finally(() => store.close())
 }
 
 async function putTable(url: string): Promise<void> {

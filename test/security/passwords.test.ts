@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { RawClient } from '../proxy/raw-client.ts'
 import { startVictim, type Victim } from './victims.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 })
 
 const users = [
   { name: 'ann', password: 'correct-horse' },
@@ -69,6 +69,25 @@ test('ids over RESP takes no more connections than it may', async () => {
   await closed(connectTcp(ids.ports.resp, '127.0.0.1'))
   for (const client of held) expect(await client.ask('AUTH', token)).toBe('+OK\r\n')
   for (const client of held) await client.close()
+})
+
+test('before a Redis that asks for a password FIREBREAK tells strangers nothing, and changes nothing', async () => {
+  const closedRedis = await startRedis({ args: ['--requirepass', 'of-the-server'] })
+  const { child, ports } = await startVictim('proxy', { upstream: `redis://127.0.0.1:${closedRedis.port}`, port: 0 })
+  const stranger = await RawClient.connect(ports.resp)
+  const known = await RawClient.connect(ports.resp)
+  expect(await known.ask('AUTH', 'of-the-server')).toBe('+OK\r\n')
+  for (const words of [['INFO'], ['SLOWLOG'], ['SLOWLOG', 'RESET'], ['LATENCY'], ['PEEK', 'k'], ['HELP']]) {
+    expect(await stranger.ask('FIREBREAK', ...words)).toMatch(/^-NOAUTH/)
+    expect(await known.ask('FIREBREAK', ...words)).not.toMatch(/^-/)
+  }
+  // Also on a connection of its own.
+  expect(await stranger.ask('MULTI')).toMatch(/^-NOAUTH/)
+  expect(await stranger.ask('FIREBREAK', 'INFO')).toMatch(/^-NOAUTH/)
+  expect(await stranger.ask('AUTH', 'of-the-server')).toBe('+OK\r\n')
+  expect(await stranger.ask('FIREBREAK', 'INFO')).toContain('firebreak_version')
+  await child.stop()
+  await closedRedis.stop()
 })
 
 test('sockets that never finish a TLS handshake are counted and closed', async () => {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { type GuardedChild, startSource } from '@firebreak/testkit'
 
-const startMs = 120_000
+/** A busy machine may give a process little. */
+const startMs = 300_000
 
 /** A server of ours that is attacked. */
 export interface Victim {

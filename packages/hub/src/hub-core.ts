@@ -347,6 +347,8 @@ export class HubCore {
    * others have switched off meanwhile.
    */
   async setOff(isOff: boolean, who: string, name = this.#newName()): Promise<boolean> {
+    // Sent twice: what was switched since then stays.
+    if (this.book.hasChange(name)) return true
     const before = this.delivery.isOff
     const thrown = this.#thrown + (isOff ? 1 : 0)
     if (isOff) {
@@ -357,9 +359,7 @@ export class HubCore {
     const isStored = await this.journal.saveSwitch(
       isOff,
       () => this.book.continued(change),
-      async () => {
-        if (this.store.board !== undefined) await this.book.load()
-      },
+      () => this.book.load(),
     )
     // Unless it was thrown again meanwhile.
     if (this.#thrown === thrown) this.#turn(isOff)

@@ -205,7 +205,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const push = { resource, logger, timers: runtime.timers }
   const exporter = otlp && new OtlpExporter({ ...push, otlp, signal: metricsSignal(async () => server.families()) })
   const tracer = otlp && startTraces(core, otlp, push)
-  const reports = new StreamedReports({ collector, maxReportAgeMs, book })
+  const reports = new StreamedReports({ collector, maxReportAgeMs, clock: runtime.clock, book })
   const streamed = { runtime, logger, alarms, maxReportAgeMs, reports }
   const streams = [
     ...(options.natsUrl === undefined ? [] : [new NatsIngest({ url: options.natsUrl, ...streamed })]),

@@ -372,6 +372,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   }
 
   #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
+    // What the proxy tells of itself only asks whether it may.
+    if (proxyCommands[commandId]!.way === 'own') return
     const client = asker instanceof ClientConnection ? asker : undefined
     this.slowLog.add({
       atMs: this.runtime.wallClock.now(),

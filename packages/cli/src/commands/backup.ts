@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { writePrivateFile } from '@firebreak/core/node'
 import { type HubStore, openStoreAt } from '@firebreak/hub'
 import { type BackupCounts, BackupError, backupLines, countsOf, restoreLines } from '../backup/store-backup.ts'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
@@ -35,7 +36,7 @@ ${placeHelp}`,
       const lines = await backupLines(store, Date.now())
       const text = `${lines.join('\n')}\n`
       if (values.out === undefined) io.stdout.write(text)
-      else writeFileSync(values.out, text, { mode: 0o600 })
+      else writePrivateFile(values.out, text)
       io.stderr.write(`backed up: ${tell(countsOf(lines.map((line) => JSON.parse(line))))}\n`)
     } finally {
       await store.close()

@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { writePrivateFile } from '@firebreak/core/node'
 
 /** Where a running `firebreak up` has everything, for the other commands. */
 export interface Running {
@@ -20,8 +21,8 @@ export function dataFolderOf(env: Readonly<Record<string, string | undefined>>):
 }
 
 export function writeRunning(dataFolder: string, running: Running): void {
-  mkdirSync(dataFolder, { recursive: true })
-  writeFileSync(join(dataFolder, fileName), `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 })
+  mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+  writePrivateFile(join(dataFolder, fileName), `${JSON.stringify(running, null, 2)}\n`)
 }
 
 export function removeRunning(dataFolder: string): void {

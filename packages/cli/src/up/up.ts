@@ -53,7 +53,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     for (const end of ends.splice(0).reverse()) await end()
   }
   try {
-    mkdirSync(options.dataFolder, { recursive: true })
+    mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
     const redis = await openRedis({ url: options.redisUrl })
     ends.push(() => redis.stop())
     const writer = new Redis({ ...ioredisOptions(redis.url), lazyConnect: true, maxRetriesPerRequest: 1 })

@@ -14,7 +14,7 @@ export { nodePipe, type SocketOptions, type SocketPlace, socketPipe } from './no
 export { tooOldNode } from './node-version.ts'
 export { openRespClient } from './open-resp-client.ts'
 export { PasswordGuard, type PasswordGuardOptions } from './password-guard.ts'
-export { privateFileProblem, readSecretFile } from './private-file.ts'
+export { privateFileProblem, readSecretFile, writePrivateFile } from './private-file.ts'
 export { RenewableTls, type ServerCertificates } from './renewable-tls.ts'
 export { isSignature, reportKeyId, reportKeyOf, signatureHeaders, signReport } from './report-signature.ts'
 export { type WatchedFiles, watchFiles } from './watch-files.ts'

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { closeSync, fchmodSync, fstatSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 
 /**
  * What is wrong with the permissions of a file with secrets, and the command that fixes it; undefined if they are fine.
@@ -16,4 +16,16 @@ export function readSecretFile(path: string): string {
   const problem = privateFileProblem(path)
   if (problem !== undefined) throw new Error(problem)
   return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+}
+
+/** Writes a file that only its own user may read, also where one is there that others may read. */
+export function writePrivateFile(path: string, text: string): void {
+  const file = openSync(path, 'w', 0o600)
+  try {
+    // Not a pipe or a terminal.
+    if (fstatSync(file).isFile()) fchmodSync(file, 0o600)
+    writeFileSync(file, text)
+  } finally {
+    closeSync(file)
+  }
 }

@@ -1,5 +1,5 @@
 import type { Runtime } from '@firebreak/core'
-import { LocalLimiter, slidingWindow } from '@firebreak/limits'
+import { ipKey, LocalLimiter, slidingWindow } from '@firebreak/limits'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
@@ -75,14 +75,16 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
     const address = request.socket.remoteAddress ?? ''
     // An unknown name may be a password in the wrong field.
     const who = name === '' || book.personByName(name) !== undefined ? name : 'an unknown name'
-    throttle(byAddress, address, { address })
+    // One customer has a whole /64 of IPv6.
+    const network = ipKey(address)
+    throttle(byAddress, network, { address })
     if (name !== '') throttle(byName, name, { who })
     const grant = await prove(body)
     if (grant === undefined) {
       logger.warn({ address, who }, 'a sign-in failed')
       throw new ApiProblem(401, 'FB_TOKEN_REFUSED', 'the name and password, or the token, are not known here')
     }
-    byAddress.refund(address)
+    byAddress.refund(network)
     if (name !== '') byName.refund(name)
     const { credential } = grant
     logger.info({ who: credential.name, role: credential.role, address }, 'signed in')

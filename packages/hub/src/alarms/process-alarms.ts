@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { AppGrant } from '../access/credential.ts'
+import { processName } from '../fleet/process-name.ts'
 import type { ApiRoute } from '../http/api-route.ts'
 import type { Alarm } from './alarm-board.ts'
 import type { PassingAlarms } from './passing-alarms.ts'
@@ -46,7 +47,7 @@ export class ProcessAlarms {
 
   /** Takes a process' list: raises new alarms and ends those that are gone. */
   take({ serviceId, hostId, validMs, alarms }: ProcessAlarmsBody): void {
-    const process = `${serviceId}/${hostId}`
+    const process = processName(serviceId, hostId)
     const ids = alarms.map(({ room, code }) => `${room}:${process}/${code}`)
     for (const told of this.#told.get(process) ?? []) if (!ids.includes(told)) this.#passing.end(told)
     this.#told.delete(process)

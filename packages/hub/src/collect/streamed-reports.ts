@@ -1,4 +1,12 @@
-import { decodeFrame, FrameError, ReportRefusedError, type ReportTransport } from '@firebreak/core'
+import {
+  BinaryReportCursor,
+  type Clock,
+  decodeFrame,
+  type Frame,
+  FrameError,
+  ReportRefusedError,
+  type ReportTransport,
+} from '@firebreak/core'
 import { isSignature, signatureHeaders } from '@firebreak/core/node'
 import { type AppGrant, anyApp, ScopeError } from '../access/credential.ts'
 import type { CredentialBook } from '../access/credential-book.ts'
@@ -8,6 +16,7 @@ import type { Collector } from './collector.ts'
 export interface StreamedReportsOptions {
   readonly collector: Collector
   readonly maxReportAgeMs: number
+  readonly clock: Clock
   readonly book: CredentialBook
 }
 
@@ -19,6 +28,12 @@ export interface StreamedMessage {
   readonly ageMs: number
   header(name: string): string | undefined
 }
+
+/**
+ * How far the clock of whoever signed a report may be from ours: somebody who has read the stream can replay a report once
+ * the hub has forgotten its process, and with it the sequence of its reports.
+ */
+const maxSkewMs = 5 * 60_000
 
 /**
  * Counts what streams (NATS, Kafka) deliver. A message is accepted as a whole, or refused and counted by cause; nothing
@@ -48,6 +63,10 @@ export class StreamedReports {
       const grant = this.#senderOf(message)
       const frame = decodeFrame(message.data)
       if (frame.type !== 'report') throw new FrameError(`a ${frame.type} frame is not a report`)
+      if (this.#options.book.isLocked && !this.#isRecent(frame, message.ageMs)) {
+        collector.countRefusal('expired')
+        return
+      }
       collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant, undefined, message.by)
     } catch (error) {
       if (error instanceof FrameError) collector.countRefusal('unparsable')
@@ -55,10 +74,16 @@ export class StreamedReports {
     }
   }
 
+  #isRecent({ bytes, payloadStart }: Frame, ageMs: number): boolean {
+    const { sendTs } = new BinaryReportCursor(bytes, payloadStart)
+    return Math.abs(this.#options.clock.now() - ageMs - sendTs) <= maxSkewMs
+  }
+
   /** The sender of the report: a stream's users are not ours, so each report is signed with its app token. */
   #senderOf(message: StreamedMessage): AppGrant {
     const { book, collector } = this.#options
-    if (!book.isLocked) return anyApp
+    // While the store, which may hold tokens, has not answered, nobody can be told from a stranger.
+    if (!book.isLocked && book.isKnown) return anyApp
     const signer = book.signer(message.header(signatureHeaders.key) ?? '')
     const signature = message.header(signatureHeaders.signature) ?? ''
     if (signer !== undefined && isSignature(signer.reportKey, message.data, signature)) return signer.grant

@@ -205,6 +205,8 @@ export class SensorSession implements TableListener {
       return
     }
     const grant = this.#grant!
+    // Let in only to hear of the switch: the store, which may contain tokens, has not been heard from yet.
+    if (!this.#service.keys.isHeard) return
     // Bytes of reports are counted with the reports, over whatever transport.
     if (frame.type !== 'report')
       this.#service.fleet.checkFrameBytes(grant, instance, frame.bytes.length, this.#service.runtime.clock.now())

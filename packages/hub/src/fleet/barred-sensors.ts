@@ -3,6 +3,7 @@ import { ApiProblem } from '../errors.ts'
 import type { ApiRoute } from '../http/api-route.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { Instance } from './host-register.ts'
+import { processName } from './process-name.ts'
 import { idOf } from './sensor-bounds.ts'
 
 /** A process blocked by a user. */
@@ -53,8 +54,8 @@ export class BarredSensors {
 
   /** The same for a host that reports for all its processes of a service: throws if one of them is blocked. */
   checkHost(serviceId: string, hostId: string): void {
-    for (const { id, why } of this.#barred.values())
-      if (id.startsWith(`${serviceId}/${hostId}/`)) throw new SensorBarredError(why)
+    const host = processName(serviceId, hostId, '')
+    for (const { id, why } of this.#barred.values()) if (id.startsWith(host)) throw new SensorBarredError(why)
   }
 
   async bar(view: BarredView): Promise<void> {

@@ -2,6 +2,7 @@ import type { SectionSurvey } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { ApiProblem } from '../errors.ts'
 import type { Instance } from './host-register.ts'
+import { processName } from './process-name.ts'
 
 /** Bounds on what one process may report: no more than a process can do. */
 export interface SensorBoundsOptions {
@@ -180,5 +181,5 @@ export class SensorBounds {
 
 /** A process' name for users. */
 export function idOf({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {
-  return `${serviceId}/${hostId}/${instanceId}`
+  return processName(serviceId, hostId, instanceId)
 }

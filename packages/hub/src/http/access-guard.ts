@@ -164,7 +164,20 @@ export class AccessGuard {
     return caller
   }
 
-  /** What a sensor may report; undefined if its token, in the request or its hello, is unknown. */
+  /** The app of a call that is for apps. */
+  authorizeApp(request: IncomingMessage): Caller {
+    // Otherwise anyone who waits for the store to be unreachable could report.
+    if (this.#isUnheard) throw new ApiProblem(503, 'FB_STORE_AWAY', `${storeUnheard}; use a token from a tokens file`)
+    const app = this.appOf(request)
+    if (app !== undefined) return { who: app.name, role: undefined, app, isValid: app.isValid }
+    const message = 'a report needs an app token: Authorization: Bearer TOKEN'
+    throw new ApiProblem(401, 'FB_TOKEN_REFUSED', message, 'Authorization')
+  }
+
+  /**
+   * What a sensor may report; undefined if its token, in the request or its hello, is unknown. While there may be
+   * tokens that the hub has not heard of, it is let in only to hear of the switch.
+   */
   appOf(request: IncomingMessage, token = tokenOf(request.headers)): AppGrant | undefined {
     if (!this.hasTokens) return { ...anyApp, isValid: () => !this.hasTokens }
     return this.#options.tokens!.app(token, namesShown(request))
@@ -200,12 +213,17 @@ export class AccessGuard {
     return this.#userOfProxy(request)
   }
 
-  #userOfProxy({ headers, socket }: IncomingMessage): { readonly caller: Caller; readonly csrf: string } | undefined {
+  #userOfProxy({
+    headersDistinct,
+    socket,
+  }: IncomingMessage): { readonly caller: Caller; readonly csrf: string } | undefined {
     const { userHeader, tokens } = this.#options
     if (userHeader === undefined) return undefined
     const address = socket.remoteAddress?.replace(/^::ffff:/, '')
-    const given = headers[userHeader.name]
-    if (address === undefined || !userHeader.from.includes(address) || typeof given !== 'string') return undefined
+    // Of two the first may be the client's own.
+    const [given, ...others] = headersDistinct[userHeader.name] ?? []
+    if (address === undefined || !userHeader.from.includes(address)) return undefined
+    if (given === undefined || others.length > 0) return undefined
     const who = given.slice(0, 256)
     const roleNow = () => tokens!.personByName(who)?.role ?? userHeader.role
     const role = roleNow()

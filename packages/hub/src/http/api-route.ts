@@ -70,14 +70,7 @@ function callerOf(guard: AccessGuard, request: FastifyRequest, role: RouteRole):
     return app === undefined ? guard.authorize(request.raw, 'viewer') : callerOf(guard, request, 'app')
   }
   if (role !== 'app') return guard.authorize(request.raw, role)
-  const app = guard.appOf(request.raw)
-  if (app !== undefined) return { who: app.name, role: undefined, app, isValid: app.isValid }
-  throw new ApiProblem(
-    401,
-    'FB_TOKEN_REFUSED',
-    'a report needs an app token: Authorization: Bearer TOKEN',
-    'Authorization',
-  )
+  return guard.authorizeApp(request.raw)
 }
 
 function parseInput(schema: z.ZodType, value: unknown, place: string): unknown {

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { describeValue, type HubView, parseKeyText, ReportRefusedError, type TextReportVersion } from '@firebreak/core'
 import { parseRule } from '@firebreak/core/rules'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { alarmRoutes } from '../alarms/alarm-routes.ts'
 import { ApiProblem } from '../errors.ts'
@@ -9,6 +11,7 @@ import type { HubCore } from '../hub-core.ts'
 import { versionRoutes } from '../rules/version-routes.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import { keyOrders } from '../views/key-query.ts'
+import type { Caller } from './access-guard.ts'
 import type { ApiRoute } from './api-route.ts'
 import { keyActionRoutes } from './key-action-routes.ts'
 import { tableRoute } from './table-route.ts'
@@ -123,7 +126,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       answer: '{ isOff, isStored }',
       async handle({ body, caller, request }) {
         const { isOff } = body as z.infer<typeof switchBody>
-        return { isOff, isStored: await core.setOff(isOff, caller.who, changeName(request)) }
+        return { isOff, isStored: await core.setOff(isOff, caller.who, changeName(request, caller)) }
       },
     },
     ...keyActionRoutes(core),
@@ -164,7 +167,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
           const message = `id is "${rule.id}", but the address says "${params['id']}"`
           throw new ApiProblem(400, 'FB_RULE_INVALID', message, 'id')
         }
-        await core.putRule(rule, caller.who, changeName(request))
+        await core.putRule(rule, caller.who, changeName(request, caller))
         return { rule }
       },
     },
@@ -179,7 +182,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
         const { stopped: _, ...before } = known(params['id']!).rollout ?? {}
         const rollout = { ...before, ...(body as z.infer<typeof rolloutBody>) }
         const rule = parseRule({ ...known(params['id']!), rollout })
-        await core.putRule(rule, caller.who, changeName(request))
+        await core.putRule(rule, caller.who, changeName(request, caller))
         return { rule }
       },
     },
@@ -191,7 +194,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       answer: 'nothing',
       status: 204,
       async handle({ params, caller, request }) {
-        await core.deleteRule(known(params['id']!).id, caller.who, changeName(request))
+        await core.deleteRule(known(params['id']!).id, caller.who, changeName(request, caller))
       },
     },
   ]
@@ -226,10 +229,16 @@ function reportRoute(core: HubCore): ApiRoute {
   }
 }
 
-/** The caller's id for a change, so that one sent twice is made once. */
-function changeName({ headers }: { readonly headers: Record<string, unknown> }): string | undefined {
+/**
+ * The caller's id for a change, so that one sent twice is made once. It is made of the change too: another change under
+ * the same id would otherwise be taken for the first, and be neither made nor audited.
+ */
+function changeName({ headers, method, url, body }: FastifyRequest, { who }: Caller): string | undefined {
   const given = headers['idempotency-key']
-  return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : undefined
+  if (typeof given !== 'string' || !/^[\w.:-]{1,64}$/.test(given)) return undefined
+  return createHash('sha256')
+    .update(JSON.stringify([given, who, method, url, body ?? null]))
+    .digest('hex')
 }
 
 type Show<Query> = (query: Query) => unknown

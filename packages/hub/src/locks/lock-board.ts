@@ -1,5 +1,6 @@
 import type { Clock } from '@firebreak/core'
 import type { HeldLockRow, LockReport, WaitingTaskRow } from '@firebreak/locks'
+import { processName } from '../fleet/process-name.ts'
 
 /** Who reported a row. */
 interface Reporter {
@@ -54,7 +55,7 @@ interface Entry {
 
 /** The same id from another service is a different process. */
 function idOf({ serviceId, instanceId }: LockReport): string {
-  return `${serviceId}/${instanceId}`
+  return processName(serviceId, instanceId)
 }
 
 /** The newest report of each process; a process that stops reporting is forgotten when its report expires. */

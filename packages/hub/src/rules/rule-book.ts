@@ -40,6 +40,11 @@ export class RuleBook {
     return this.#line
   }
 
+  /** Whether a change of this name is among the newest. */
+  hasChange(name: string): boolean {
+    return this.#line.some((id) => id.slice(id.indexOf('-') + 1) === name)
+  }
+
   /** Adds or replaces a rule; it is stored and in force when this resolves. */
   async put(rule: Rule, change: StoreChange): Promise<void> {
     await this.#store.saveRule(rule, this.continued(change))

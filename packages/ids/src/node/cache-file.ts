@@ -63,7 +63,7 @@ export class CacheFile implements WorkerCache {
 
   /** Opens (or creates) the file and locks it; `FB_IDS_CACHE_LOCKED` if another node has it. */
   static open(path: string): CacheFile {
-    mkdirSync(dirname(path), { recursive: true })
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const unlock = holdFileLock(`${path}.lock`)
     try {
       return new CacheFile(path, openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600), unlock)

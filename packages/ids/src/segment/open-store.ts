@@ -10,7 +10,8 @@ const transactionTimeoutMs = 15_000
 
 /**
  * Opens the store at an address: `mysql://…` or `mariadb://…` (needs `mysql2`), `postgres://…` (needs `pg`), or
- * `sqlite:FILE`.
+ * `sqlite:FILE`. With `?ssl-mode=VERIFY_IDENTITY` (MariaDB, MySQL) or `?sslmode=verify-full` (Postgres) over TLS, whose
+ * certificate must name the host and come from an authority that Node trusts.
  */
 export async function openSegmentStore(address: string, runtime: Runtime = systemRuntime): Promise<SegmentStore> {
   const scheme = address.match(/^([a-z]+):/)?.[1]
@@ -27,6 +28,7 @@ export async function openSegmentStore(address: string, runtime: Runtime = syste
         database: decodeURIComponent(url.pathname.slice(1)),
         connectionLimit: 10,
         connectTimeout: connectTimeoutMs,
+        ...(isTls(url) && { ssl: { rejectUnauthorized: true, verifyIdentity: true } }),
       })
       return mariadbSegmentStore(pool, withoutPassword(url), transactionTimeoutMs, runtime)
     }
@@ -47,6 +49,15 @@ export async function openSegmentStore(address: string, runtime: Runtime = syste
 function parseUrl(address: string): URL {
   if (URL.canParse(address) && new URL(address).hostname !== '') return new URL(address)
   throw new InvalidOptionError('database', address, 'a URL such as mysql://user:password@host/name')
+}
+
+/** TLS is never without a look at the certificate; a parameter that would be passed over is refused. */
+function isTls(url: URL): boolean {
+  const wanted = [...url.searchParams].filter(([name]) => /ssl|tls/i.test(name))
+  const modes = wanted.map(([name, value]) => (name === 'ssl-mode' ? value.toUpperCase() : undefined))
+  if (modes.every((mode) => mode === 'DISABLED')) return false
+  if (modes.every((mode) => mode === 'VERIFY_IDENTITY')) return true
+  throw new InvalidOptionError('database', wanted.map(([name]) => name).join(), 'ssl-mode=VERIFY_IDENTITY or DISABLED')
 }
 
 function withoutPassword(url: URL): string {

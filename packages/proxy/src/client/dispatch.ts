@@ -1,14 +1,18 @@
 import { mayBlock } from '@firebreak/core/commands'
-import { encodeReply } from '@firebreak/core/resp'
+import { encodeCommand, encodeReply } from '@firebreak/core/resp'
 import { answerAsOnlyNode, isForOnlyNode } from '../cluster/only-node-commands.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
+import { AllowedReply } from '../replies/allowed-reply.ts'
 import { InfoReply } from '../replies/info-reply.ts'
+import { isWord } from '../requests/words.ts'
 import { carryOut } from '../session/session-commands.ts'
+import { nobody } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { ProxyClient } from './proxy-client.ts'
 
 /** For a client that must authenticate and has not. */
 const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
+const ping = encodeCommand(['PING'])
 
 /** Routes the current request; false if it has to wait. */
 export function dispatch(client: ProxyClient): boolean {
@@ -51,16 +55,8 @@ export function dispatchRare(client: ProxyClient): boolean {
   switch (command.way) {
     case 'session':
       return carryOut(client)
-    case 'own': {
-      const { shield } = client.host
-      if (shield !== undefined && client.args.length === 3 && client.args.isWord(1, 'PEEK')) {
-        client.answerNow(shield.peek(client, client.request.argument(2)))
-        return true
-      }
-      const words = client.request.list().map((word) => Buffer.from(word).toString())
-      client.answerNow(encodeReply(firebreakCommand(words.slice(1), client.host.observed), client.session.version))
-      return true
-    }
+    case 'own':
+      return answerOwn(client)
     case 'cluster':
       return seeAndSend(client, client.lanes.forCommands())
     case 'info':
@@ -78,6 +74,32 @@ export function dispatchRare(client: ProxyClient): boolean {
     default:
       return client.own.borrow()
   }
+}
+
+/**
+ * The proxy's own command. It tells of other clients and of the nodes, so that whoever has yet to show a password is asked
+ * for one where Redis asks for it: a PING goes in front.
+ */
+function answerOwn(client: ProxyClient): boolean {
+  const { host, session, slots } = client
+  const words = client.request.list().map((word) => Buffer.from(word))
+  const answer = () => ownReply(client, words)
+  if (host.users !== undefined || session.identity.id !== nobody.id) {
+    client.answerNow(answer())
+    return true
+  }
+  if (slots.owed > 0) return client.waitForReplies()
+  client.request.rewrite(ping)
+  client.sendShared(client.lanes.forCommands(), new AllowedReply(client, slots.take(), answer), 0)
+  return true
+}
+
+function ownReply(client: ProxyClient, words: readonly Buffer[]): Uint8Array {
+  const { shield, observed } = client.host
+  const [, subcommand, key] = words
+  if (shield !== undefined && words.length === 3 && isWord(subcommand!, 'peek')) return shield.peek(client, key!)
+  const texts = words.slice(1).map((word) => word.toString())
+  return encodeReply(firebreakCommand(texts, observed), client.session.version)
 }
 
 function seeAndSend(client: ProxyClient, lane: SharedLane): boolean {

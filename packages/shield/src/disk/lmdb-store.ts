@@ -1,5 +1,7 @@
+import { chmodSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Timers } from '@firebreak/core'
+import { newPrivateFile } from '@firebreak/core/node'
 import type { open, RootDatabase } from 'lmdb'
 import { DiskDriverMissingError } from '../errors.ts'
 import { decodeRecord, encodeRecord } from './disk-record.ts'
@@ -44,6 +46,11 @@ export class LmdbStore {
   constructor(options: LmdbStoreOptions) {
     this.#options = options
     const { open: openFile, file, isTemporary } = options
+    // LMDB would make them as the umask says, in a folder that may be open to others: replies are values.
+    for (const path of [file, `${file}-lock`]) {
+      newPrivateFile(path)
+      chmodSync(path, 0o600)
+    }
     this.#database = openFile<Buffer, string>({
       path: file,
       noSubdir: true,

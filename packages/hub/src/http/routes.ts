@@ -7,6 +7,7 @@ import { forecastRoutes } from '../forecast/forecast-routes.ts'
 import { historyRoutes } from '../history/history-routes.ts'
 import type { HubCore } from '../hub-core.ts'
 import { versionRoutes } from '../rules/version-routes.ts'
+import { restoredName } from '../store/change-line.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import { keyOrders } from '../views/key-query.ts'
 import type { ApiRoute } from './api-route.ts'
@@ -194,7 +195,9 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       answer: 'nothing',
       status: 204,
       async handle({ params, caller, request }) {
-        await core.deleteRule(known(params['id']!).id, caller.who, changeName(request))
+        const id = params['id']!
+        // The same call again finds no rule, and has not failed.
+        if (!(await core.deleteRule(id, caller.who, changeName(request)))) known(id)
       },
     },
   ]
@@ -232,7 +235,11 @@ function reportRoute(core: HubCore): ApiRoute {
 /** The caller's own name for a change, by which one that is sent twice is made once. */
 function changeName({ headers }: { readonly headers: Record<string, unknown> }): string | undefined {
   const given = headers['idempotency-key']
-  return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : undefined
+  if (given === undefined) return undefined
+  // One that is not taken must not look as if it were: the change would be made twice.
+  if (typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) && !given.startsWith(restoredName)) return given
+  const allowed = `1 to 64 letters, digits, "_", ".", ":" and "-", not beginning with "${restoredName}"`
+  throw new ApiProblem(400, 'FB_INPUT_INVALID', `idempotency-key must be ${allowed}`, 'idempotency-key')
 }
 
 type Show<Query> = (query: Query) => unknown

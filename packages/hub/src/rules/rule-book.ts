@@ -1,5 +1,5 @@
 import { type Rule, RuleSet } from '@firebreak/core/rules'
-import { compareLines, headOf } from '../store/change-line.ts'
+import { compareLines, hasMade, headOf } from '../store/change-line.ts'
 import type { HubState, HubStore, StoreChange } from '../store/hub-store.ts'
 
 /** The rules in force: what the store has, compiled, with the version that every change raises. */
@@ -40,6 +40,11 @@ export class RuleBook {
     return this.#line
   }
 
+  /** Whether a change of this name was made, as far as this hub has heard; of the newest hundred. */
+  hasMade(name: string): boolean {
+    return hasMade(this.#line, name)
+  }
+
   /** Adds or replaces a rule; it is stored and in force when this resolves. */
   async put(rule: Rule, change: StoreChange): Promise<void> {
     await this.#store.saveRule(rule, this.continued(change))
@@ -56,11 +61,12 @@ export class RuleBook {
     return { ...change, after: headOf(this.#line) }
   }
 
-  /** Takes the rules that the store has, of other hubs too; nothing where it went back meanwhile (see `SharedHub`). */
-  async load(): Promise<void> {
+  /** Takes the rules that the store has, of other hubs too; nothing where it went back meanwhile (see `SharedHub`). Gives its state. */
+  async load(): Promise<HubState> {
     const state = await this.#store.load()
     const relation = compareLines(this.#line, state.line)
     if (relation === 'same' || relation === 'ahead') await this.take(state)
+    return state
   }
 
   /** Takes the rules of a state of the store. */

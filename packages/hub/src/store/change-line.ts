@@ -37,7 +37,7 @@ function versionOf(id: string): number | undefined {
 }
 
 /** The name of the entry that a hub makes when it writes its line into a store; no other begins like it. */
-const restoredName = 'restored.'
+export const restoredName = 'restored.'
 
 /** A line as it is written into a store that lost it: it follows our own and whatever stands there instead. */
 export function restoredLine(own: readonly string[], instead: string, at: number, id: string): readonly string[] {
@@ -57,12 +57,17 @@ export function timeOf(id: string): number {
   return Number(/^\d+/.exec(id)?.[0] ?? 0)
 }
 
+/** Whether a line holds the change of a name. The script `change.lua` asks the same. */
+export function hasMade(line: readonly string[], name: string): boolean {
+  return line.some((id) => id.slice(id.indexOf('-') + 1) === name)
+}
+
 /** The changes that a line holds. */
 const maxLine = 100
 
 /** The line with one more change; undefined where it holds that change already. The script `change.lua` does the same. */
 export function extendLine(line: readonly string[], at: number, name: string): readonly string[] | undefined {
-  if (line.some((id) => id.slice(id.indexOf('-') + 1) === name)) return undefined
+  if (hasMade(line, name)) return undefined
   // Clocks of hubs differ; a line only goes forward.
   const time = Math.max(Math.floor(at), timeOf(headOf(line)) + 1)
   return [...line, `${time}-${name}`].slice(-maxLine)

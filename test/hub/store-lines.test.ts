@@ -157,7 +157,8 @@ test('a call that may have happened is made once by its id, at whatever hub and 
   closers.push(...hubs.map((hub) => () => hub.close()))
   const [one, two] = hubs as [(typeof hubs)[0], (typeof hubs)[0]]
   const call = async (at: typeof one, method: string, path: string, id: string, body?: object): Promise<unknown> => {
-    const headers = { 'idempotency-key': id, ...(body && { 'content-type': 'application/json' }) }
+    const headers: Record<string, string> = { 'idempotency-key': id }
+    if (body !== undefined) headers['content-type'] = 'application/json'
     const answer = await fetch(`${at.url}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
     return answer.ok ? answer.status : ((await answer.json()) as { code: string }).code
   }

@@ -149,6 +149,59 @@ test('a change that the store refuses has not happened; a frozen one may have, i
   expect(audit.map(({ what }) => what)).toEqual(['add rule c', 'add rule a'])
 }, 20_000)
 
+test('a call that may have happened is made once by its id, at whatever hub and whatever others did since', async () => {
+  const hubs = [
+    await startHub({ storeUrl: server.url, logLevel: 'silent' }),
+    await startHub({ storeUrl: server.url, logLevel: 'silent' }),
+  ]
+  closers.push(...hubs.map((hub) => () => hub.close()))
+  const [one, two] = hubs as [(typeof hubs)[0], (typeof hubs)[0]]
+  const call = async (at: typeof one, method: string, path: string, id: string, body?: object): Promise<unknown> => {
+    const headers: Record<string, string> = { 'idempotency-key': id }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const answer = await fetch(`${at.url}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+    return answer.ok ? answer.status : ((await answer.json()) as { code: string }).code
+  }
+  const whatOf = async (): Promise<string[]> => (await one.core.store.audit(99)).map(({ what }) => what)
+  await one.core.putRule(rule('a', 1), 'ann')
+  await waitFor(() => idsOf(two.core).includes('a:1'))
+  const calls = [
+    ['PUT', '/v1/rules/c', 'add', { prefix: 'c', threshold: 3 }],
+    ['DELETE', '/v1/rules/a', 'delete', undefined],
+    ['POST', '/v1/switch', 'off', { isOff: true }],
+  ] as const
+  server.child.signal('SIGSTOP')
+  const told = await Promise.all(calls.map(([method, path, id, body]) => call(one, method, path, id, body)))
+  // The switch holds here at once, and the store gets it.
+  expect(told).toEqual(['FB_STORE_UNSURE', 'FB_STORE_UNSURE', 200])
+  server.child.signal('SIGCONT')
+  await waitFor(() => !alarmIds(one.core).includes('board') && !alarmIds(two.core).includes('board'))
+  for (const hub of hubs) {
+    for (const [method, path, id, body] of calls) expect(await call(hub, method, path, id, body)).toBeLessThan(300)
+  }
+  await waitFor(() => hubs.every(({ core }) => core.delivery.isOff))
+  expect((await whatOf()).toSorted()).toEqual(['add rule a', 'add rule c', 'delete rule a', 'switch off'])
+  // What others have changed since stays as it is, also for a moment at the hub that is asked again.
+  expect(await call(two, 'POST', '/v1/switch', 'on', { isOff: false })).toBe(200)
+  const turned: boolean[] = []
+  for (const { core } of hubs) {
+    await waitFor(() => !core.delivery.isOff)
+    const setOff = core.delivery.setOff.bind(core.delivery)
+    core.delivery.setOff = (isOff) => {
+      turned.push(isOff)
+      setOff(isOff)
+    }
+    await core.setOff(true, 'ann', 'off')
+    await core.settled()
+  }
+  expect(turned).not.toContain(true)
+  expect(hubs.map(({ core }) => core.delivery.isOff)).toEqual([false, false])
+  expect(await call(one, 'DELETE', '/v1/rules/a', 'another')).toBe('FB_NOT_FOUND')
+  // An id that cannot be kept is refused: the change would be made twice.
+  expect(await call(one, 'PUT', '/v1/rules/d', 'an id', { prefix: 'd', threshold: 3 })).toBe('FB_INPUT_INVALID')
+  expect(await call(one, 'PUT', '/v1/rules/d', 'restored.1', { prefix: 'd', threshold: 3 })).toBe('FB_INPUT_INVALID')
+}, 60_000)
+
 test('a switch thrown while the store is away holds, reaches the store with its audit entry, and is not undone', async () => {
   const [one, two] = [await openHub(), await openHub(server.port)]
   await cutOff(one)

@@ -333,10 +333,10 @@ export class HubCore {
     await this.book.put(rule, this.journal.change(who, what, before, rule, name))
   }
 
-  /** False if there is no such rule. */
+  /** False if there is no such rule, and none that a deletion of this name has deleted. */
   async deleteRule(id: string, who: string, name = this.#newName()): Promise<boolean> {
     const before = this.rule(id)
-    if (before === undefined) return false
+    if (before === undefined) return this.book.hasMade(name)
     await this.book.delete(id, this.journal.change(who, `delete rule ${id}`, before, null, name))
     return true
   }
@@ -344,11 +344,12 @@ export class HubCore {
   /**
    * The kill switch. Off: this hub's sensors are notified first, and an unreachable store gets it, with its audit
    * entry, when it recovers; returns true if the store has it. On: only with the store, so that nobody undoes what
-   * others have switched off meanwhile.
+   * others have switched off meanwhile. A call that was made before, by its name, changes nothing, whatever others have
+   * done since.
    */
   async setOff(isOff: boolean, who: string, name = this.#newName()): Promise<boolean> {
     // Sent twice: what was switched since then stays.
-    if (this.book.hasChange(name)) return true
+    if (this.book.hasMade(name)) return true
     const before = this.delivery.isOff
     const thrown = this.#thrown + (isOff ? 1 : 0)
     if (isOff) {
@@ -356,13 +357,17 @@ export class HubCore {
       this.#turn(true)
     }
     const change = this.journal.change(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff }, name)
+    let isNowOff = isOff
     const isStored = await this.journal.saveSwitch(
       isOff,
       () => this.book.continued(change),
-      () => this.book.load(),
+      async () => {
+        // Where another hub has made the same call, it may have been undone since.
+        isNowOff = (await this.book.load()).isOff
+      },
     )
     // Unless it was thrown again meanwhile.
-    if (this.#thrown === thrown) this.#turn(isOff)
+    if (this.#thrown === thrown) this.#turn(isNowOff)
     return isStored
   }
 

@@ -1,3 +1,4 @@
+import { limitsMutants } from './limits-mutants.ts'
 import type { Mutant } from './mutants.ts'
 
 const ids = 'packages/ids/src'
@@ -457,4 +458,4 @@ const locksMutants: readonly Mutant[] = [
 ]
 
 /** Each stands for a mend: taken out, it must be found by the quick run of its model (`quickSeeds`). */
-export const roomMutants: readonly Mutant[] = [...idsMutants, ...saleMutants, ...locksMutants]
+export const roomMutants: readonly Mutant[] = [...idsMutants, ...limitsMutants, ...locksMutants, ...saleMutants]

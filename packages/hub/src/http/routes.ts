@@ -194,7 +194,9 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       answer: 'nothing',
       status: 204,
       async handle({ params, caller, request }) {
-        await core.deleteRule(known(params['id']!).id, caller.who, changeName(request, caller))
+        const id = params['id']!
+        // The same call again finds no rule, and has not failed.
+        if (!(await core.deleteRule(id, caller.who, changeName(request, caller)))) known(id)
       },
     },
   ]
@@ -235,7 +237,12 @@ function reportRoute(core: HubCore): ApiRoute {
  */
 function changeName({ headers, method, url, body }: FastifyRequest, { who }: Caller): string | undefined {
   const given = headers['idempotency-key']
-  if (typeof given !== 'string' || !/^[\w.:-]{1,64}$/.test(given)) return undefined
+  if (given === undefined) return undefined
+  // A refused id must not look accepted: the change would be made twice.
+  if (typeof given !== 'string' || !/^[\w.:-]{1,64}$/.test(given)) {
+    const allowed = '1 to 64 letters, digits, "_", ".", ":" and "-"'
+    throw new ApiProblem(400, 'FB_INPUT_INVALID', `idempotency-key must be ${allowed}`, 'idempotency-key')
+  }
   return createHash('sha256')
     .update(JSON.stringify([given, who, method, url, body ?? null]))
     .digest('hex')

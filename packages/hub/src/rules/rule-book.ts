@@ -1,5 +1,5 @@
 import { type Rule, RuleSet } from '@firebreak/core/rules'
-import { compareLines, headOf } from '../store/change-line.ts'
+import { compareLines, hasMade, headOf } from '../store/change-line.ts'
 import type { HubState, HubStore, StoreChange } from '../store/hub-store.ts'
 
 /** The rules in force: the store's, compiled, with the version that every change raises. */
@@ -40,9 +40,9 @@ export class RuleBook {
     return this.#line
   }
 
-  /** Whether a change of this name is among the newest. */
-  hasChange(name: string): boolean {
-    return this.#line.some((id) => id.slice(id.indexOf('-') + 1) === name)
+  /** Whether a change of this name was made, as far as this hub has heard; of the newest hundred. */
+  hasMade(name: string): boolean {
+    return hasMade(this.#line, name)
   }
 
   /** Adds or replaces a rule; it is stored and in force when this resolves. */
@@ -63,12 +63,13 @@ export class RuleBook {
 
   /**
    * Applies the store's rules, including other hubs' changes; does nothing if the store was rolled back meanwhile (see
-   * `SharedHub`).
+   * `SharedHub`). Returns the store's state.
    */
-  async load(): Promise<void> {
+  async load(): Promise<HubState> {
     const state = await this.#store.load()
     const relation = compareLines(this.#line, state.line)
     if (relation === 'same' || relation === 'ahead') await this.take(state)
+    return state
   }
 
   /** Applies the rules of a store's state. */

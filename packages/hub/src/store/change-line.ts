@@ -57,6 +57,11 @@ export function timeOf(id: string): number {
   return Number(/^\d+/.exec(id)?.[0] ?? 0)
 }
 
+/** Whether a line contains the change of a name. The script `change.lua` asks the same. */
+export function hasMade(line: readonly string[], name: string): boolean {
+  return line.some((id) => id.slice(id.indexOf('-') + 1) === name)
+}
+
 /** Number of changes in a line. */
 const maxLine = 100
 
@@ -64,7 +69,7 @@ const maxLine = 100
  * The line with one more change; undefined if it already contains that change. The script `change.lua` does the same.
  */
 export function extendLine(line: readonly string[], at: number, name: string): readonly string[] | undefined {
-  if (line.some((id) => id.slice(id.indexOf('-') + 1) === name)) return undefined
+  if (hasMade(line, name)) return undefined
   // Hubs' clocks differ, but a line only moves forward.
   const time = Math.max(Math.floor(at), timeOf(headOf(line)) + 1)
   return [...line, `${time}-${name}`].slice(-maxLine)

@@ -191,6 +191,17 @@ describe.each(stores)('the %s store', (_name, make) => {
     await store.close()
   })
 
+  test('tells changes apart by their whole names', async () => {
+    const store = make()
+    const change = (name: string) => ({ name, audit: { at: 1, who: 'ann', what: name, before: null, after: null } })
+    await store.saveRule(rule('a', 1), change('call-1'))
+    await store.saveRule(rule('a', 2), change('1'))
+    await store.saveRule(rule('a', 3), change('ll-1'))
+    expect((await store.load()).rules).toEqual([rule('a', 3)])
+    expect(await store.audit(9)).toHaveLength(3)
+    await store.close()
+  })
+
   test('keeps pre-warm jobs, gives each to one that asks when it is due, and again where that one is not done in time', async () => {
     const store = make({ maxJobs: 3 })
     const job = (id: string, at: number): PrewarmJob => ({

@@ -47,7 +47,8 @@ export class ServerScripts {
     const args = [given, latest, ...argsOf(given === '' ? this.#time.at(sentAt) : given)]
     return this.#redis.run(script, keys, args, sendOptions).then((received) => {
       const reply = received as number[]
-      this.#time.learn(sentAt, reply[0]!)
+      // One that was held up on its way there says too little of the time: calls could come that much too late.
+      if (!this.#time.isKnown || this.#runtime.clock.now() <= endsAt) this.#time.learn(sentAt, reply[0]!)
       // Only the time: nothing ran, because it came too late, the server's clock was stepped, or the calendar's edges
       // were guessed from a wrong clock. Now its time is known, and retrying cannot charge twice.
       return reply.length > 1 ? reply.slice(1) : this.#send(script, keys, argsOf, endsAt)

@@ -14,6 +14,10 @@ export class ServerTime {
     this.#wallClock = wallClock
   }
 
+  get isKnown(): boolean {
+    return this.#offset !== undefined
+  }
+
   /** A call sent at `sentAt` was carried out at the server's time `serverNowMs`. */
   learn(sentAt: number, serverNowMs: number): void {
     this.#offset = serverNowMs - sentAt

@@ -14,7 +14,9 @@ local version, line = tonumber(state[1] or 0), state[2] or ''
 if line == '' and (version > 0 or state[3] == '1') then line = '1-v' .. version .. ' ' end
 local function head() return string.match(' ' .. line, '^.* (%S+) $') or '' end
 local audited = state[4] or ''
-if string.find(' ' .. line, '-' .. ARGV[4] .. ' ', 1, true) then return { version, audited } end
+for id in string.gmatch(line, '%S+') do
+  if string.sub(id, string.find(id, '-', 1, true) + 1) == ARGV[4] then return { version, audited } end
+end
 if ARGV[9] ~= '' and not string.find(' ' .. line, ' ' .. ARGV[9] .. ' ', 1, true) then
   return redis.error_reply('WENTBACK it lost changes, which the hubs write again')
 end

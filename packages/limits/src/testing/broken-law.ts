@@ -1,0 +1,2 @@
+/** A law of limits does not hold. */
+export class BrokenLaw extends Error {}

@@ -15,8 +15,8 @@ import {
 } from '@firebreak/testkit'
 import { Bench, median, medianRatio, rounds, say } from './harness/bench.ts'
 
-// The proxy beside direct Redis and twemproxy (Debian's nutcracker), all asked by redis-benchmark in turn, round after
-// round. CPU is what the kernel charged the process under test, user and system, divided by the requests.
+// The proxy beside direct Redis, twemproxy (Debian's nutcracker) and, where FIREBREAK_PREDIXY names its program, predixy with
+// one thread; all asked by redis-benchmark in turn, round after round. CPU is what the kernel charged the process under test, user and system, divided by the requests.
 
 const execute = promisify(execFile)
 const bench = new Bench('proxy')
@@ -102,6 +102,66 @@ async function startTwemproxy(redisPort: number): Promise<Contestant> {
   return { port, pid: child.pid }
 }
 
+/** A proxy in C++; undefined where its program is not given. */
+async function startPredixy(redisPort: number): Promise<Contestant | undefined> {
+  const program = process.env['FIREBREAK_PREDIXY']
+  if (program === undefined) return undefined
+  const port = await freePort()
+  const file = join(temporaryFolder('predixy'), 'predixy.conf')
+  writeFileSync(
+    file,
+    `Bind 127.0.0.1:${port}
+WorkerThreads 1
+Authority {
+  Auth {
+    Mode admin
+  }
+}
+StandaloneServerPool {
+  Databases 16
+  Hash crc16
+  HashTag "{}"
+  Distribution modula
+  RefreshMethod fixed
+  Group shard {
+    + 127.0.0.1:${redisPort}
+  }
+}
+`,
+  )
+  const child = startChild(program, [file])
+  children.push(child)
+  await waitFor(() =>
+    redisCli(port, 'GET', 'x').then(
+      () => true,
+      () => false,
+    ),
+  )
+  return { port, pid: child.pid }
+}
+
+/** Ours against predixy with one pipeline: requests in the same time, and CPU of a request. */
+async function againstPredixy(ours: Contestant, predixy: Contestant, count: number): Promise<void> {
+  for (const [pipeline, requests] of [
+    [1, rounds(20_000, 100_000)],
+    [16, rounds(200_000, 1_000_000)],
+    [64, rounds(200_000, 1_000_000)],
+  ] as const) {
+    const found = await compare({ predixy, ours }, count, { pipeline, requests })
+    const of = { of: 'ours', to: 'predixy' }
+    bench.report({
+      id: `p${pipeline}-vs-predixy`,
+      ratio: medianRatio(found.ours.perSecond, found.predixy.perSecond),
+      ...of,
+    })
+    bench.report({
+      id: `p${pipeline}-cpu-vs-predixy`,
+      ratio: medianRatio(found.ours.cpuUs, found.predixy.cpuUs),
+      ...of,
+    })
+  }
+}
+
 async function startOurs(redisPort: number, options: Record<string, unknown> = {}): Promise<Contestant> {
   const file = fileURLToPath(new URL('./proxy-process.mjs', import.meta.url))
   const settings = JSON.stringify({ upstream: `redis://127.0.0.1:${redisPort}`, port: 0, ...options })
@@ -161,12 +221,13 @@ try {
   await redis.cli('SET', 'hot', 'x'.repeat(100))
   const direct: Contestant = { port: redis.port, pid: redis.child.pid }
   const twemproxy = await startTwemproxy(redis.port)
+  const predixy = await startPredixy(redis.port)
   const ours = await startOurs(redis.port)
   const raw = await startOurs(redis.port, { transport: 'raw' })
   const shield = { hubs: [hub.url], redisClusterId: 'main', serviceId: 'bench', tableFile: false }
 
   // Nobody is measured cold: a process that was just started compiles while it answers.
-  for (const contestant of [direct, twemproxy, ours, raw]) {
+  for (const contestant of [direct, twemproxy, ours, raw, ...(predixy === undefined ? [] : [predixy])]) {
     for (const pipeline of [1, 16])
       await run(contestant, { pipeline, requests: rounds(30_000, 100_000) * Math.min(pipeline, 8) })
   }
@@ -218,6 +279,8 @@ try {
     of: 'the proxy',
     to: 'direct Redis',
   })
+
+  if (predixy !== undefined) await againstPredixy(ours, predixy, count)
 
   bench.report({
     id: 'counting-cost',

@@ -53,6 +53,43 @@ describe.each([
     await waitFor(async () => (await pool.get('k')) === 'w')
   })
 
+  test('its own clientSideCache is never stale', async () => {
+    const pool = await protectPool({ clientSideCache: {} }, { RESP: 3 })
+    const own = pool as unknown as { clientSideCache: { stats(): { hitCount: number } } }
+    await fixture.plain.set('k', 'first')
+    fixture.hub.heat('main', ['k'])
+    await waitFor(async () => (await pool.get('k')) === 'first' && own.clientSideCache.stats().hitCount > 0)
+    for (let version = 0; version < 50; version++) {
+      await pool.set('k', `own ${version}`)
+      expect(await pool.get('k')).toBe(`own ${version}`)
+      await fixture.plain.set('k', `other ${version}`)
+      await waitFor(async () => (await pool.get('k')) === `other ${version}`, { timeoutMs: 5000, everyMs: 1 })
+    }
+  })
+
+  test('of two pools with different users, none gets what only the other may read', async () => {
+    await server.cli('ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '&*', '+@all')
+    await server.cli('ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '&*', '+@all')
+    const guestLogin = { username: 'guest', password: 'word' }
+    const bare = await open({}, guestLogin)
+    const reader = await protectPool({}, { username: 'reader', password: 'pass' })
+    const guest = await protectPool({}, guestLogin)
+    await reader.set('secret', 'of the reader')
+    await reader.set('open', 'to all')
+    fixture.hub.heat('main', ['secret', 'open'])
+    await fixture.isServed(() => reader.get('secret'))
+    const refusal = await bare.get('secret').catch(({ message }) => message)
+    expect(refusal).toContain('NOPERM')
+    const ways: (() => Promise<unknown>)[] = [
+      () => guest.get('secret'),
+      () => guest.execute((client) => client.get('secret')),
+      () => guest.sendCommand(['GET', 'secret']),
+    ]
+    for (const way of [...ways, ...ways]) expect(await way().catch(({ message }) => message)).toBe(refusal)
+    await fixture.isServed(() => guest.get('open'))
+    expect([await guest.get('open'), await reader.get('secret')]).toEqual(['to all', 'of the reader'])
+  })
+
   test('it answers as a bare one does', async () => {
     const scenario = async (pool: Pool) => {
       const seen: unknown[] = []

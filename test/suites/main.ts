@@ -52,6 +52,8 @@ for (const way of ways) {
   const run = await runSuite(suite, way, { folder, reports, maxMs: maxMinutes * 60_000, more })
   runs.push(run)
   printRun(run)
+  const leftOut = suite.leaveOut?.[way]
+  if (leftOut !== undefined) process.stdout.write(`${way}: left out ${leftOut.words.join(' ')}: ${leftOut.reason}\n`)
 }
 const [plain, ...others] = runs
 const comparisons = others.map((run) => compareRuns(plain!, run))

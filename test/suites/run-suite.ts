@@ -73,7 +73,7 @@ export async function runSuite(suite: Suite, way: Way, options: RunOptions): Pro
     }
     ended = await runCommand(
       command.program,
-      [...command.args, ...more],
+      [...command.args, ...(suite.leaveOut?.[way]?.words ?? []), ...more],
       { cwd: command.cwd ?? folder, env },
       { maxMs, log: join(reports, `${way}.log`) },
     )

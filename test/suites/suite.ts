@@ -42,6 +42,8 @@ export interface Suite {
   readonly startsServers?: boolean
   /** The only port that the suite knows. */
   readonly port?: number
+  /** Words for a way in which some of its tests would end the whole run; what they leave out counts as not run. */
+  readonly leaveOut?: Partial<Record<Way, { readonly words: readonly string[]; readonly reason: string }>>
   command(place: SuitePlace): SuiteCommand
   /** Reads the file of results, or what was printed. */
   read(results: string, output: string): RunResults

@@ -25,6 +25,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { IoredisLike } from './adapters/ioredis.ts'
 import type { NodeRedisLike } from './adapters/node-redis.ts'
 import { toRedis } from './adapters/to-redis.ts'
+import { publishCommand } from './publish-command.ts'
 import type { Redis, RedisTopology } from './redis.ts'
 import { defineScript } from './script/redis-script.ts'
 
@@ -125,8 +126,8 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
     })
     afterAll(() => client.close())
 
-    const publish = (channel: string, message: string) =>
-      redis.send([topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH', channel, message])
+    const publish = async (channel: string, message: string) =>
+      redis.send([await publishCommand(redis), channel, message])
 
     /** Kills the connections of a kind on every server, as an administrator or a crash does. */
     const kill = (type: 'pubsub' | 'normal') =>
@@ -290,7 +291,7 @@ test('after a failover by Sentinel every client subscribes at the new master and
   await started.stop()
 })
 
-test('a sharded channel whose slot moves to another node is followed there', async () => {
+test('a channel whose slot moves to another node is followed there', async () => {
   const started = await startCluster()
   const clients = clusterClients(started)
   const channel = 'news'
@@ -317,7 +318,7 @@ test('a sharded channel whose slot moves to another node is followed there', asy
     await back
     await waitFor(
       async () => {
-        await redis.send(['SPUBLISH', channel, name]).catch(() => {})
+        await redis.send([await publishCommand(redis), channel, name]).catch(() => {})
         return heard.includes(name)
       },
       { everyMs: 50, what: `${name} to hear on the new node` },

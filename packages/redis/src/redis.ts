@@ -71,7 +71,10 @@ export interface RedisNode {
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply>
 }
 
-/** Pub/sub on separate connections. On a cluster the channels are sharded, so a message stays on one node. */
+/**
+ * Pub/sub on separate connections. On a cluster the channels are sharded where the servers can do that, so a message stays
+ * on one node; `publishCommand` tells which command reaches them.
+ */
 export interface RedisSubscriber {
   /** Resolves once the server has confirmed the subscription; subscriptions are renewed after a reconnect. */
   subscribe(channel: string, listener: (message: string) => void): Promise<void>

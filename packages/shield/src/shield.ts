@@ -239,6 +239,7 @@ export class Shield {
       ...(token !== undefined && { token }),
       canInspect: true,
       canProbe: true,
+      takesParts: true,
     }
   }
 

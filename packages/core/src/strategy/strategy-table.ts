@@ -17,6 +17,8 @@ export interface TableSnapshot {
   readonly rules: readonly Rule[]
   /** True while the kill switch is on: every shield passes everything through. */
   readonly isOff: boolean
+  /** Further entries of the same version follow in the next message; only to sensors that take parts. */
+  readonly hasMore?: boolean
 }
 
 /** The change from one version to another. */

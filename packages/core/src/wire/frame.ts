@@ -104,6 +104,8 @@ export interface HelloPayload {
   readonly canInspect?: boolean
   /** True if the process can measure the load of its Redis nodes (`probe`). */
   readonly canProbe?: boolean
+  /** True if the process puts a snapshot together from parts (`hasMore`). */
+  readonly takesParts?: boolean
 }
 
 /** A hub's first frame, sent again when a setting changes. */

@@ -19,6 +19,7 @@ export const helloPayload = z.object({
   token: z.string().max(1024).optional(),
   canInspect: z.boolean().default(false),
   canProbe: z.boolean().default(false),
+  takesParts: z.boolean().default(false),
 })
 
 const watcher = z.object({

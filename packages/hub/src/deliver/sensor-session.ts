@@ -16,6 +16,7 @@ import {
   ReportRefusedError,
   type StatusPayload,
   type TableDelta,
+  type TableSnapshot,
   UnknownFrameError,
 } from '@firebreak/core'
 import { type AppGrant, checkCluster, checkService, ScopeError } from '../access/credential.ts'
@@ -27,8 +28,9 @@ import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { claimPayload, helloPayload, inspectedPayload, loadPayload, statusPayload } from './sensor-payloads.ts'
 import type { LetIn, SensorService } from './sensor-sessions.ts'
 import type { TableListener } from './service-view.ts'
+import { snapshotParts } from './table-parts.ts'
 
-/** A sensor that leaves this much unread is cut off; it reconnects and gets a snapshot. */
+/** A sensor that leaves this much unread beside its table is cut off; it reconnects and gets a snapshot. */
 const maxBufferedBytes = 8 * 1024 * 1024
 /** After this many broken frames in a row the other side is not one of ours. */
 const maxBrokenFrames = 10
@@ -58,6 +60,9 @@ export class SensorSession implements TableListener {
   #inspectable: readonly string[] | undefined
   /** Clusters whose nodes it can measure. */
   #measurable: ReadonlySet<string> | undefined
+  #takesParts = false
+  /** The bytes of the last table that it was sent whole. */
+  #tableBytes = 0
   #sequence = 0
   #brokenFrames = 0
 
@@ -247,7 +252,7 @@ export class SensorSession implements TableListener {
         return
       case 'resync':
         this.#service.fleet.checkFrame(grant, instance, 'resync', this.#service.runtime.clock.now())
-        this.#send('snapshot', this.#service.delivery.snapshot(instance.serviceId))
+        this.#sendTable(this.#service.delivery.snapshot(instance.serviceId))
         return
       default:
         throw new FrameError(`a ${frame.type} frame may only be sent by the hub`)
@@ -301,13 +306,14 @@ export class SensorSession implements TableListener {
     instance.agent = hello.agent
     this.#inspectable = hello.canInspect ? hello.redisClusterIds : undefined
     this.#measurable = hello.canProbe ? new Set(hello.redisClusterIds) : undefined
+    this.#takesParts = hello.takesParts
     instance.connections++
     instance.clock.ageMs(hello.sentAt, hello.sentAt, now)
     this.#instance = instance
     this.#send('welcome', { hubId, hubTime: now, heartbeatMs, ...collector.governor.pace })
     const joined = delivery.join(hello.serviceId, this)
     this.#leave = joined.leave
-    this.#send('snapshot', joined.snapshot)
+    this.#sendTable(joined.snapshot)
     this.#write(this.#heartbeat(hello.serviceId))
   }
 
@@ -340,13 +346,23 @@ export class SensorSession implements TableListener {
     this.#write(encodeJsonFrame(type, ++this.#sequence, payload))
   }
 
+  #sendTable(snapshot: TableSnapshot): void {
+    this.#tableBytes = 0
+    for (const part of this.#takesParts ? snapshotParts(snapshot) : [snapshot]) {
+      const frame = encodeJsonFrame('snapshot', ++this.#sequence, part)
+      this.#tableBytes += frame.length
+      this.#write(frame)
+    }
+  }
+
   #write(bytes: Uint8Array): void {
     if (this.#mayWrite()) this.#channel.send(bytes)
   }
 
   /** False if the sensor read too slowly and was cut off. */
   #mayWrite(): boolean {
-    if (this.#channel.bufferedBytes <= maxBufferedBytes) return true
+    // However large the table is, nobody is slow for not having read all of it at once.
+    if (this.#channel.bufferedBytes <= maxBufferedBytes + this.#tableBytes) return true
     this.close(closeCodes.tooSlow, 'reads too slowly')
     return false
   }

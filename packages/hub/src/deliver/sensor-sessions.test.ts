@@ -20,8 +20,12 @@ class MemoryChannel implements SensorChannel {
   #onFrame: (frame: Uint8Array) => void = () => {}
   #onClose: () => void = () => {}
 
+  /** While the other side reads nothing. */
+  isStalled = false
+
   send(frame: Uint8Array): void {
     this.frames.push(decodeFrame(frame))
+    if (this.isStalled) this.bufferedBytes += frame.length
   }
 
   onFrame(listener: (frame: Uint8Array) => void): void {
@@ -81,6 +85,65 @@ test('a sensor lives on a channel of frames and the clock of the hub, without a 
   const told = channel.frames.length
   hub.clock.advance(3000)
   expect(channel.frames).toHaveLength(told)
+})
+
+/** A hub with a hot key for each of these names, whose processes are not the one that the test connects. */
+async function hubWithTable(names: readonly string[]): Promise<TestCore> {
+  const hub = await TestCore.open([rule], { maxReportBytes: 1 << 26 })
+  const chunk = 20
+  for (let from = 0; from < names.length; from += chunk) {
+    const counts = Object.fromEntries(names.slice(from, from + chunk).map((name) => [name, 200]))
+    hub.report(counts, { instanceId: 'other' })
+  }
+  return hub
+}
+
+const longNames = Array.from({ length: 70 }, (_, index) => `k${index}-${'x'.repeat(60_000)}`)
+const maxFrame = 2 * 1024 * 1024
+const snapshotsOf = ({ frames }: MemoryChannel) =>
+  frames.filter(({ type }) => type === 'snapshot').map((frame) => decodeJsonPayload<'snapshot'>(frame))
+
+test('a large table arrives in parts of bounded size where they are taken, and whole where not', async () => {
+  const hub = await hubWithTable(longNames)
+  const sessions = hub.core.sensorSessions()
+  sessions.start()
+  for (const takesParts of [true, false]) {
+    const channel = new MemoryChannel()
+    sessions.open(channel)
+    channel.say(encodeJsonFrame('hello', 0, { ...hello(hub.clock.now()), takesParts }))
+    const snapshots = snapshotsOf(channel)
+    expect(snapshots.flatMap(({ entries }) => entries.map(({ key }) => key)).sort()).toEqual([...longNames].sort())
+    expect(snapshots.map(({ hasMore }) => hasMore === true)).toEqual(
+      snapshots.map((_, at) => at < snapshots.length - 1),
+    )
+    expect(new Set(snapshots.map(({ version }) => version)).size).toBe(1)
+    const largest = Math.max(...channel.frames.map(({ bytes }) => bytes.length))
+    if (takesParts) expect(largest).toBeLessThan(maxFrame)
+    else expect(snapshots).toHaveLength(1)
+    const before = snapshots.length
+    channel.say(encodeJsonFrame('resync', 0, { reason: 'a gap' }))
+    expect(snapshotsOf(channel)).toHaveLength(before * 2)
+    channel.close(1000, 'done')
+  }
+  sessions.close()
+})
+
+test('a sensor that has not read its large table yet is not taken for slow; one that leaves more unread is', async () => {
+  // Each `%` is three bytes in a frame.
+  const hub = await hubWithTable(Array.from({ length: 55 }, (_, index) => `k${index}-${'%'.repeat(60_000)}`))
+  const sessions = hub.core.sensorSessions()
+  sessions.start()
+  const channel = new MemoryChannel()
+  channel.isStalled = true
+  sessions.open(channel)
+  channel.say(encodeJsonFrame('hello', 0, { ...hello(hub.clock.now()), takesParts: true }))
+  expect(channel.bufferedBytes).toBeGreaterThan(9 * 1024 * 1024)
+  hub.clock.advance(2500)
+  expect([channel.closed, channel.types().at(-1)]).toEqual([undefined, 'heartbeat'])
+  channel.bufferedBytes += 9 * 1024 * 1024
+  hub.clock.advance(2500)
+  expect(channel.closed).toEqual([4001, 'reads too slowly'])
+  sessions.close()
 })
 
 test('who says nothing, has a wrong token, or does not read is let go with the reason', async () => {

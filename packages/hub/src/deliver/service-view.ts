@@ -7,6 +7,7 @@ import {
   type TableSnapshot,
 } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
+import { bytesOf, maxPartBytes } from './table-parts.ts'
 
 /** A sensor that listens to its service's table. */
 export interface TableListener {
@@ -83,9 +84,9 @@ export class ServiceView {
     return { epoch, version: this.version, entries, rules: this.rules, isOff }
   }
 
-  /** Brings the view to `version` and notifies its listeners of the changes. */
+  /** Brings the view to `version` and notifies its listeners of the changes: all of them, or as many as a frame may hold. */
   flush(epoch: string, version: number, isOff: boolean): void {
-    const changes = [...this.#changes.values()]
+    const changes = this.#takeChanges()
     const delta: TableDelta = {
       epoch,
       from: this.version,
@@ -98,11 +99,22 @@ export class ServiceView {
       ...(this.#isSwitchNew && { isOff }),
     }
     this.version = version
-    this.#changes.clear()
     this.#areRulesNew = false
     this.#isSwitchNew = false
     if (this.listeners.size === 0) return
     const frame = encodeJsonFrame('delta', version, delta)
     for (const listener of this.listeners) listener.onDelta(delta, frame)
+  }
+
+  #takeChanges(): Change[] {
+    const taken: Change[] = []
+    let bytes = 0
+    for (const [id, change] of this.#changes) {
+      if (bytes > maxPartBytes) break
+      bytes += change.entry === undefined ? 100 + change.key.length * 3 : bytesOf(change.entry)
+      taken.push(change)
+      this.#changes.delete(id)
+    }
+    return taken
   }
 }

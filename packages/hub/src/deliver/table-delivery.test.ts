@@ -20,6 +20,25 @@ test('an entry goes only to services that touch its key, later ones included', a
   expect(hub.core.delivery.join('api', { onDelta() {} }).snapshot.entries).toEqual([])
 })
 
+test('changes that are too many for one frame go out in several, each from where the last one ended', async () => {
+  const hub = await TestCore.open([rule], { maxReportBytes: 1 << 26 })
+  const names = Array.from({ length: 70 }, (_, index) => `k${index}-${'x'.repeat(60_000)}`)
+  const frames: number[] = []
+  const web = hub.listen('web')
+  const { snapshot } = hub.core.delivery.join('shop', { onDelta: (_, frame) => frames.push(frame.length) })
+  const table = new StrategyTable()
+  table.applySnapshot(snapshot)
+  const shop = hub.listen('shop')
+  hub.report(Object.fromEntries(names.map((name) => [name, 200])))
+  expect(shop.length).toBeGreaterThan(3)
+  expect(Math.max(...frames)).toBeLessThan(2 * 1024 * 1024)
+  for (const delta of shop) expect(table.applyDelta(delta).kind).toBe('applied')
+  expect([...table.entries()].map(({ key }) => key).sort()).toEqual([...names].sort())
+  const view = hub.core.delivery.view('shop')
+  expect([table.version, view.isChanged]).toEqual([view.version, false])
+  expect(web).toEqual([])
+})
+
 test('names that readers make up never cost a service its table', async () => {
   const hub = await TestCore.open([{ ...rule, minHoldMs: 600_000 }])
   // Nobody of the service has a link to the hub: it reports, and reads its table, over HTTP.

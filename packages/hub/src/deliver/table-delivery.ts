@@ -181,14 +181,18 @@ export class TableDelivery implements DecisionSink {
     for (const view of this.#views.values()) view.switched()
   }
 
-  /** Sends what changed since the last flush. */
+  /** Sends what changed since the last flush, in frames of bounded size. */
   flush(): void {
     if (this.#toSave.size > 0) this.#save()
-    const changed = [...this.#views.values()].filter(({ isChanged }) => isChanged)
+    let changed = [...this.#views.values()].filter(({ isChanged }) => isChanged)
     if (changed.length === 0) return
-    this.#version++
-    this.#options.onVersion(this.#version)
-    for (const view of changed) view.flush(this.epoch, this.#version, this.#isOff)
+    while (changed.length > 0) {
+      this.#version++
+      this.#options.onVersion(this.#version)
+      for (const view of changed) view.flush(this.epoch, this.#version, this.#isOff)
+      // Of what is too much for one frame, each further one is a version of its own.
+      changed = changed.filter(({ isChanged }) => isChanged)
+    }
     if (this.#fresh.size > 0) this.#tellDelivered()
   }
 

@@ -1,7 +1,7 @@
-import type { Redis, RedisSubscriber } from '@firebreak/redis'
+import { publishCommand, type Redis, type RedisSubscriber } from '@firebreak/redis'
 import type { LaneRelay } from './lane-relay.ts'
 
-/** The lane's relay on Redis' own pub/sub, sharded on a cluster. */
+/** The lane's relay on Redis' own pub/sub, sharded on a cluster that can do that. */
 export class RedisLaneRelay implements LaneRelay {
   readonly #redis: Redis
   readonly #channel: string
@@ -16,7 +16,7 @@ export class RedisLaneRelay implements LaneRelay {
   }
 
   async publish(bytes: Uint8Array): Promise<void> {
-    const command = this.#redis.topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
+    const command = await publishCommand(this.#redis)
     await this.#redis.send([command, this.#channel, `${this.#name} ${Buffer.from(bytes).toString('base64')}`])
   }
 

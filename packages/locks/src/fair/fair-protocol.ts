@@ -1,7 +1,14 @@
-import { defineScript, loadScript, type Redis, type RedisReply, type RedisScript } from '@firebreak/redis'
+import {
+  defineScript,
+  loadScript,
+  publishCommand,
+  type Redis,
+  type RedisReply,
+  type RedisScript,
+} from '@firebreak/redis'
 import { besideName, lockKeys } from '../lock/lock-keys.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
-import { publishCommand, setHoldCount } from '../lock/reentrant-protocol.ts'
+import { setHoldCount } from '../lock/reentrant-protocol.ts'
 import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 
 /*
@@ -44,20 +51,21 @@ export class FairProtocol implements LockProtocol {
   readonly channel: string
   readonly #redis: Redis
   readonly #keys: readonly string[]
-  readonly #common: readonly (string | number)[]
+  readonly #waiterTtlMs: number
+  readonly #turns: string
 
   constructor(redis: Redis, name: string, options: { readonly instanceId: string; readonly waiterTtlMs: number }) {
     const { lock, token, epoch, channel } = lockKeys(name)
     const queue = besideName('firebreak_lock_queue', name)
     const alive = besideName('firebreak_lock_alive', name)
-    const turns = `${besideName('firebreak_lock_turn', name)}:`
     this.#redis = redis
     this.name = name
     this.id = `fair ${name}`
     this.leaseKey = lock
-    this.channel = turns + options.instanceId
+    this.#turns = `${besideName('firebreak_lock_turn', name)}:`
+    this.channel = this.#turns + options.instanceId
     this.#keys = [lock, queue, alive, token, epoch, channel]
-    this.#common = [options.waiterTtlMs, publishCommand(redis), turns]
+    this.#waiterTtlMs = options.waiterTtlMs
   }
 
   acquire(call: AcquireCall): Promise<RedisReply> {
@@ -84,7 +92,8 @@ export class FairProtocol implements LockProtocol {
     return (await this.#run(keepWaitingScript, owners)) as string[]
   }
 
-  #run(script: RedisScript, args: readonly (string | number)[]) {
-    return this.#redis.run(script, this.#keys, [...this.#common, ...args])
+  async #run(script: RedisScript, args: readonly (string | number)[]): Promise<RedisReply> {
+    const common = [this.#waiterTtlMs, await publishCommand(this.#redis), this.#turns]
+    return this.#redis.run(script, this.#keys, [...common, ...args])
   }
 }

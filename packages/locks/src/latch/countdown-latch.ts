@@ -1,7 +1,6 @@
-import { loadScript } from '@firebreak/redis'
+import { loadScript, publishCommand } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { besideName } from '../lock/lock-keys.ts'
-import { publishCommand } from '../lock/reentrant-protocol.ts'
 import { requireInteger } from '../options.ts'
 import { GiveUp } from '../wait/give-up.ts'
 
@@ -34,7 +33,7 @@ export class CountdownLatch {
   /** Counts down by one; returns the remaining count. */
   async countDown(): Promise<number> {
     const keys = [this.name, besideName('firebreak_latch_counted', this.name), this.#channel]
-    const args = [this.#engine.options.runtime.newId(), publishCommand(this.#engine.redis)]
+    const args = [this.#engine.options.runtime.newId(), await publishCommand(this.#engine.redis)]
     return Number(await this.#engine.persistently(() => this.#engine.redis.run(countDownScript, keys, args)))
   }
 

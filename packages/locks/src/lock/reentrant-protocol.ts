@@ -1,4 +1,4 @@
-import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
+import { loadScript, publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
 import { defaultTokenMemoryMs, loadTokenEnding, tokenArgs } from '../token/token-script.ts'
 import { lockKeys } from './lock-keys.ts'
 import type { AcquireCall, LockProtocol } from './protocol.ts'
@@ -8,11 +8,6 @@ const setCountScript = /* @__PURE__ */ loadScript(new URL('./set-count.lua', imp
 const releaseScript = /* @__PURE__ */ loadScript(new URL('./release.lua', import.meta.url))
 const handOverScript = /* @__PURE__ */ loadTokenEnding(new URL('./hand-over.lua', import.meta.url))
 const forceScript = /* @__PURE__ */ loadScript(new URL('./force-release.lua', import.meta.url))
-
-/** The command that reaches the subscribers of a channel: sharded on a cluster, as the subscriptions are. */
-export function publishCommand(redis: Redis): 'PUBLISH' | 'SPUBLISH' {
-  return redis.topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
-}
 
 /** Writes an owner's hold count into the hash of holders; false if the lock is no longer the owner's. */
 export async function setHoldCount(
@@ -26,12 +21,12 @@ export async function setHoldCount(
 }
 
 /** Frees a lock that is a hash of its holder and notifies the channel: 1, or 0 if it was no longer the owner's. */
-export function freeHash(
+export async function freeHash(
   redis: Redis,
   keys: readonly [lock: string, channel: string],
   owner: string,
 ): Promise<RedisReply> {
-  return redis.run(releaseScript, keys, redis.topology === 'cluster' ? [owner, 'SPUBLISH'] : [owner])
+  return redis.run(releaseScript, keys, redis.topology === 'cluster' ? [owner, await publishCommand(redis)] : [owner])
 }
 
 /** The reentrant lock, with the keys and messages of Java's Redisson. */
@@ -80,6 +75,6 @@ export class ReentrantProtocol implements LockProtocol {
   }
 
   async forceRelease(): Promise<boolean> {
-    return (await this.#redis.run(forceScript, this.#releaseKeys, [publishCommand(this.#redis)])) === 1
+    return (await this.#redis.run(forceScript, this.#releaseKeys, [await publishCommand(this.#redis)])) === 1
   }
 }

@@ -1,7 +1,6 @@
-import type { Redis, RedisReply } from '@firebreak/redis'
+import { publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
 import { keepMember } from '../lease/keep-member.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
-import { publishCommand } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
 import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
@@ -41,8 +40,8 @@ export class ReadProtocol implements LockProtocol {
     return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
   }
 
-  release(owner: string): Promise<RedisReply> {
+  async release(owner: string): Promise<RedisReply> {
     const keys = [this.leaseKey, this.channel]
-    return this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])
+    return this.#redis.run(releaseScript, keys, [owner, await publishCommand(this.#redis)])
   }
 }

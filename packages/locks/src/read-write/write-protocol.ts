@@ -1,7 +1,6 @@
-import type { Redis, RedisReply } from '@firebreak/redis'
-import { loadScript } from '@firebreak/redis'
+import { loadScript, publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
-import { freeHash, publishCommand, setHoldCount } from '../lock/reentrant-protocol.ts'
+import { freeHash, setHoldCount } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
 import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
@@ -59,6 +58,6 @@ export class WriteProtocol implements LockProtocol {
 
   async #wait(owner: string, ms: number): Promise<void> {
     const { readers, waiting, channel } = this.#keys
-    await this.#redis.run(waitScript, [readers, waiting, channel], [owner, ms, publishCommand(this.#redis)])
+    await this.#redis.run(waitScript, [readers, waiting, channel], [owner, ms, await publishCommand(this.#redis)])
   }
 }

@@ -1,11 +1,10 @@
-import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
+import { loadScript, publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { keepMember } from '../lease/keep-member.ts'
 import { type GuardedFunction, LeasedLock, type LeasedLockParts, type WithLockOptions } from '../lock/leased-lock.ts'
 import type { LockHandle } from '../lock/lock-handle.ts'
 import { besideName } from '../lock/lock-keys.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
-import { publishCommand } from '../lock/reentrant-protocol.ts'
 import { requireInteger } from '../options.ts'
 import { loadTimedScript } from '../time/now-script.ts'
 import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
@@ -51,9 +50,9 @@ export class PermitProtocol implements LockProtocol {
     return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
   }
 
-  release(owner: string): Promise<RedisReply> {
+  async release(owner: string): Promise<RedisReply> {
     const keys = [this.leaseKey, this.channel]
-    return this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])
+    return this.#redis.run(releaseScript, keys, [owner, await publishCommand(this.#redis)])
   }
 
   async free(): Promise<number> {
@@ -63,7 +62,7 @@ export class PermitProtocol implements LockProtocol {
   /** Adds this many permits, or drains the free ones; returns how many there are now, or were drained. */
   async adjust(change: number | 'drain'): Promise<number> {
     const keys = [this.leaseKey, this.#addedKey, this.channel]
-    const args = [this.#permits, change, publishCommand(this.#redis)]
+    const args = [this.#permits, change, await publishCommand(this.#redis)]
     // Sent again it would count twice.
     return Number(await this.#redis.run(adjustScript, keys, args, { atMostOnce: true }))
   }

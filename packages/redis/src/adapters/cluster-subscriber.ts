@@ -5,7 +5,7 @@ import type { RedisSubscriber } from '../redis.ts'
 export interface ClusterNodes {
   /** The address of the master that owns this channel's slot, according to the client's current slot map. */
   homeOf(channel: string): string | undefined
-  /** Opens a sharded-channel subscriber on its own connection to that node. */
+  /** Opens a subscriber on its own connection to that node. */
   subscriberOf(address: string): Promise<RedisSubscriber>
 }
 
@@ -18,7 +18,8 @@ interface ChannelState {
 const lookEveryMs = 500
 
 /*
- * Sharded pub/sub on a cluster: one connection to each node that holds one of our channels.
+ * Pub/sub on a cluster: one connection to each node that holds one of our channels. They are sharded where the servers can
+ * do that; before Redis 7.0 every node gets every message, and a channel's own node does as well as any.
  *
  * The clients do this differently from version to version, and do not say when subscriptions are restored after a lost
  * connection. Here each channel is subscribed on the node that owns its slot. When the slot map moves that slot

@@ -1,5 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 import { keySlot } from '@firebreak/core/commands'
+import { hasShardedChannels } from '../publish-command.ts'
 import type { Redis, RedisArgument, RedisNode, RedisReply, RedisSubscriber, RunOptions, SendOptions } from '../redis.ts'
 import type { RedisScript } from '../script/redis-script.ts'
 import { ScriptRunner } from '../script/script-runner.ts'
@@ -161,11 +162,12 @@ class IoredisRedis implements Redis {
     if (this.topology !== 'cluster') return new IoredisSubscriber(client, false)
     return new ClusterSubscriber({
       homeOf: (channel) => client.slots?.[keySlot(channel)]?.[0],
-      async subscriberOf(address) {
+      subscriberOf: async (address) => {
         const node = client.nodes!('all').find((candidate) => addressOf(candidate) === address)
         if (node === undefined)
           throw new FirebreakError('FB_SLOT_UNSERVED', `the cluster has no node ${address} any more`)
-        return new IoredisSubscriber(node, true)
+        // Asked of a cluster that is connected by now.
+        return new IoredisSubscriber(node, await hasShardedChannels(this))
       },
     })
   }

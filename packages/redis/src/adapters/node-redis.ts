@@ -1,5 +1,6 @@
 import { FirebreakError, systemTimers } from '@firebreak/core'
 import { keySlot } from '@firebreak/core/commands'
+import { hasShardedChannels } from '../publish-command.ts'
 import {
   type Redis,
   type RedisArgument,
@@ -198,11 +199,12 @@ class NodeRedisRedis implements Redis {
     if (this.topology !== 'cluster') return openSubscriber(client, 'channel')
     return new ClusterSubscriber({
       homeOf: (channel) => client.slots?.[keySlot(channel)]?.master.address,
-      async subscriberOf(address) {
+      subscriberOf: async (address) => {
         const master = client.masters?.find((candidate) => candidate.address === address)
         if (master === undefined)
           throw new FirebreakError('FB_SLOT_UNSERVED', `the cluster has no master ${address} any more`)
-        return openSubscriber(await client.nodeClient!(master), 'sharded')
+        const kind = (await hasShardedChannels(this)) ? 'sharded' : 'channel'
+        return openSubscriber(await client.nodeClient!(master), kind)
       },
     })
   }

@@ -1,7 +1,6 @@
 import { InvalidOptionError } from '@firebreak/core'
-import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
+import { loadScript, publishCommand, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { entriesOf, fieldsOf, isEntryId, type StreamEntry } from '../orders/stream-entry.ts'
-import { publishCommand } from '../purchase/settle-order.ts'
 import { registryKey, saleKeys } from '../sale-keys.ts'
 
 const replayScript = loadScript(new URL('./replay.lua', import.meta.url))
@@ -75,7 +74,7 @@ export class DeadLetters {
     for (const id of ids) checkId('id', id)
     let done = 0
     for (const id of ids) {
-      const args = [action, id, channel, publishCommand(this.#redis)]
+      const args = [action, id, channel, await publishCommand(this.#redis)]
       done += Number(await this.#redis.run(replayScript, [dead, orders], args))
     }
     return done

@@ -1,5 +1,5 @@
 import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
-import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
+import { loadScript, publishCommand, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { type RemoveResult, removeVoucher } from '../end/remove-voucher.ts'
 import { SaleError } from '../errors.ts'
 import { chosenOrderKey, registryKey, saleKeys } from '../sale-keys.ts'
@@ -13,14 +13,7 @@ import {
   type Voucher,
   voucherWrong,
 } from '../voucher.ts'
-import {
-  expireUnpaid,
-  type OrderState,
-  publishCommand,
-  type SettleResult,
-  scriptKeys,
-  settleOrder,
-} from './settle-order.ts'
+import { expireUnpaid, type OrderState, type SettleResult, scriptKeys, settleOrder } from './settle-order.ts'
 import { SoldOutMemory, type SoldOutMemoryOptions } from './sold-out-memory.ts'
 import { type IdWorker, WorkerClaim } from './worker-claim.ts'
 
@@ -96,7 +89,6 @@ export class Sale {
   readonly #ids: OrderIds
   readonly #payWithinMs: number
   readonly #memory: SoldOutMemory
-  readonly #publish: 'PUBLISH' | 'SPUBLISH'
   readonly #runtime: Runtime
   readonly #claim: WorkerClaim | undefined
   readonly #tokenPrefix: string
@@ -110,7 +102,6 @@ export class Sale {
     if (!Number.isSafeInteger(this.#payWithinMs) || this.#payWithinMs < 0 || this.#payWithinMs > greatestNumber)
       throw new InvalidOptionError('payWithinMs', options.payWithinMs, 'a whole number of milliseconds, or 0 for never')
     this.#memory = new SoldOutMemory(this.#redis, this.#runtime.clock, options.soldOutMemory)
-    this.#publish = publishCommand(this.#redis)
     this.#claim = WorkerClaim.of(this.#redis, options.ids, this.#runtime)
     this.#tokenPrefix = this.#runtime.newId().slice(0, 13)
   }
@@ -176,7 +167,7 @@ export class Sale {
 
   async #buy(voucherId: string, userId: string, orderId: string, token: string): Promise<PurchaseResult> {
     const keys = saleKeys(voucherId)
-    const args = [userId, orderId, this.#payWithinMs, keys.channel, this.#publish, token]
+    const args = [userId, orderId, this.#payWithinMs, keys.channel, await publishCommand(this.#redis), token]
     const buying = this.#redis.run(purchaseScript, scriptKeys(keys), args)
     const [code, number, text] = (await buying.catch((error: Error) => {
       // Nothing was written: the script first reads every key.
@@ -236,7 +227,14 @@ export class Sale {
     if (!Number.isSafeInteger(count) || Math.abs(count) > greatestNumber)
       throw voucherWrong(voucherId, 'the restock', count, 'a whole number')
     const keys = saleKeys(voucherId)
-    const args = [count, this.#runtime.newId(), keys.channel, this.#publish, keptRestocks, greatestNumber]
+    const args = [
+      count,
+      this.#runtime.newId(),
+      keys.channel,
+      await publishCommand(this.#redis),
+      keptRestocks,
+      greatestNumber,
+    ]
     for (;;) {
       const [code, stock, total, text] = (await this.#redis.run(
         restockScript,

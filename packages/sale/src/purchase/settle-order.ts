@@ -1,4 +1,4 @@
-import { loadScript, type Redis } from '@firebreak/redis'
+import { loadScript, publishCommand, type Redis } from '@firebreak/redis'
 import { type SaleKeys, saleKeys } from '../sale-keys.ts'
 
 const settleScript = loadScript(new URL('./settle.lua', import.meta.url))
@@ -10,11 +10,6 @@ export type OrderState = 'placed' | 'paid' | 'cancelled' | 'expired' | 'refunded
 export interface SettleResult {
   readonly result: 'done' | 'already' | 'refused' | 'early' | 'unknown'
   readonly state: OrderState | ''
-}
-
-/** The command that publishes messages. */
-export function publishCommand({ topology }: Redis): 'PUBLISH' | 'SPUBLISH' {
-  return topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
 }
 
 /** The keys of the purchase and the settle script, in their order. */
@@ -31,7 +26,7 @@ export async function settleOrder(
   toStock = true,
 ): Promise<SettleResult> {
   const keys = saleKeys(voucherId)
-  const args = [orderId, state, keys.channel, publishCommand(redis), toStock ? '1' : '0']
+  const args = [orderId, state, keys.channel, await publishCommand(redis), toStock ? '1' : '0']
   const [result, now] = (await redis.run(settleScript, scriptKeys(keys), args)) as [
     SettleResult['result'],
     OrderState | '',

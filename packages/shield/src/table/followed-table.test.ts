@@ -73,6 +73,40 @@ function manyEntries(count: number): TableEntry[] {
   return Array.from({ length: count }, (_, index) => ({ ...entry!, key: `many ${index}` }))
 }
 
+test('a table that comes in parts is taken once it is whole, and half of one never', () => {
+  const { table, taken, endTurn } = setUp()
+  const part = (version: number, key: string, hasMore: boolean) => () => ({
+    epoch: 'e',
+    version,
+    entries: delta(0, key)().set,
+    rules: [],
+    isOff: false,
+    ...(hasMore && { hasMore }),
+  })
+  const endAll = () => {
+    for (let turn = 0; turn < 10; turn++) endTurn()
+  }
+  table.takeSnapshot(part(5, 'a', true))
+  table.takeSnapshot(part(5, 'b', true))
+  endAll()
+  expect([table.version, taken]).toEqual([1, []])
+  table.takeSnapshot(part(5, 'c', false))
+  endAll()
+  expect([table.version, taken]).toEqual([5, ['a', 'b', 'c']])
+  // One that was begun, and then another whose version is newer.
+  table.takeSnapshot(part(6, 'lost', true))
+  table.takeSnapshot(part(7, 'd', false))
+  endAll()
+  expect([table.version, taken.splice(3)]).toEqual([7, ['d']])
+  // The hub is lost in the middle: the next one begins anew.
+  table.takeSnapshot(part(8, 'lost', true))
+  endAll()
+  table.disconnected()
+  table.takeSnapshot(part(8, 'e', false))
+  endAll()
+  expect([table.version, taken.splice(3)]).toEqual([8, ['e']])
+})
+
 test('a large change takes several turns, those behind it wait, and a lost hub does not leave half of it', () => {
   const { table, taken, asked, endTurn } = setUp()
   table.takeDelta(() => ({ epoch: 'e', from: 1, to: 2, set: manyEntries(10_000), removed: [] }))

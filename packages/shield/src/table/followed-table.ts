@@ -44,6 +44,8 @@ export class FollowedTable {
   #received: readonly Rule[] = []
   #rules: readonly Rule[] = []
   #resyncAskedAt = Number.NEGATIVE_INFINITY
+  /** The parts of a snapshot whose end has not come yet. */
+  #parts: TableSnapshot[] = []
 
   constructor(means: FollowedTableOptions) {
     this.#means = means
@@ -89,6 +91,7 @@ export class FollowedTable {
   /** The hub is lost, and its pending changes are not needed: the next hub starts afresh. */
   disconnected(): void {
     this.#turns.clear()
+    this.#parts = []
   }
 
   /** Applies a whole table, when it is its turn. */
@@ -98,7 +101,13 @@ export class FollowedTable {
 
   *#takeSnapshot(decode: () => TableSnapshot): Steps {
     this.#resyncAskedAt = Number.NEGATIVE_INFINITY
-    const snapshot = yield* snapshotSteps(decode(), this.#means.trouble, this.#pool)
+    const part = yield* snapshotSteps(decode(), this.#means.trouble, this.#pool)
+    const { epoch, version, hasMore } = part
+    // A snapshot that was begun and not ended is none.
+    const before = this.#parts.filter((other) => other.epoch === epoch && other.version === version)
+    this.#parts = hasMore === true ? [...before, part] : []
+    if (hasMore === true) return
+    const snapshot = { ...part, entries: [...before, part].flatMap(({ entries }) => entries) }
     if (this.#table.applySnapshot(snapshot).kind !== 'applied') return
     this.#changed()
     for (const cluster of [...this.#means.clusters.values()]) yield* cluster.tableSteps(this.entriesForUs())
@@ -108,6 +117,7 @@ export class FollowedTable {
   takeDelta(decode: () => TableDelta): void {
     if (this.#turns.length >= maxWaiting) {
       this.#turns.clear()
+      this.#parts = []
       this.#resync('changes arrived faster than they could be applied')
     }
     this.#turns.addSteps(() => this.#takeDelta(decode))

@@ -1,5 +1,10 @@
 import type { SeedRuns } from '@firebreak/testkit'
 import { idsSchedule, playIds, quickSeeds as quickIds } from '../../packages/ids/src/testing/ids-model.ts'
+import {
+  playSegments,
+  quickSegmentSeeds,
+  segmentsSchedule,
+} from '../../packages/ids/src/testing/segments-model.ts'
 import { lockSchedule, playLocks, quickSeeds as quickLocks } from '../../packages/locks/src/testing/lock-model.ts'
 import { quickSeeds as quickSale, saleModel } from '../../packages/sale/src/testing/sale-model.ts'
 import { fleetModel, laneModel } from './fleet/fleet-model.ts'
@@ -11,6 +16,7 @@ export const models = {
   fleet: fleetModel,
   lane: laneModel,
   ids: { schedule: idsSchedule, play: playIds },
+  segments: { schedule: segmentsSchedule, play: playSegments },
   locks: { schedule: lockSchedule, play: playLocks },
   sale: saleModel(false),
   'sale-lossy': saleModel(true),
@@ -21,6 +27,7 @@ export type ModelName = keyof typeof models
 /** The seeds that `npm test` plays of a room: a mend that is taken out must be found by one of them. */
 export const quickSeeds: Readonly<Partial<Record<ModelName, readonly number[]>>> = {
   ids: quickIds,
+  segments: quickSegmentSeeds,
   locks: quickLocks,
   sale: quickSale(false),
   'sale-lossy': quickSale(true),

@@ -2,7 +2,7 @@ import { loadScript } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { besideName } from '../lock/lock-keys.ts'
 import { publishCommand } from '../lock/reentrant-protocol.ts'
-import { requireInteger } from '../options.ts'
+import { requireInteger, requireWait } from '../options.ts'
 import { GiveUp } from '../wait/give-up.ts'
 
 const countDownScript = /* @__PURE__ */ loadScript(new URL('./count-down.lua', import.meta.url))
@@ -41,6 +41,7 @@ export class CountdownLatch {
   /** Waits until the count is zero; false when `waitMs` was over first. Rejects with the reason of an aborted signal. */
   async wait(options: { readonly waitMs?: number; readonly signal?: AbortSignal } = {}): Promise<boolean> {
     const { waitMs = Number.POSITIVE_INFINITY, signal } = options
+    requireWait(waitMs)
     signal?.throwIfAborted()
     if ((await this.count()) === 0) return true
     const giveUp = new GiveUp(waitMs, signal, this.#engine.options.timers)

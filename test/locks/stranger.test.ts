@@ -125,22 +125,27 @@ describe('numbers', () => {
     },
   )
 
-  test.each([Number.NaN, -1, '5', null])('a wait of %s ms is refused by every kind, and does not last for ever', async (wait) => {
-    const [here, there] = [open(), open()]
-    const name = fresh()
-    const handle = await here.getLock(name).lock()
-    const permit = await here.getSemaphore(`${name} permit`, 1).acquire()
-    await here.getCountdownLatch(`${name} latch`).trySetCount(1)
-    const waitMs = wait as number
-    const invalid = { code: 'FB_OPTION_INVALID' }
-    await expect(there.getLock(name).tryLock(waitMs)).rejects.toMatchObject(invalid)
-    await expect(there.withLock(name, () => {}, { waitMs })).rejects.toMatchObject(invalid)
-    await expect(there.getMultiLock([name]).tryLock(waitMs)).rejects.toMatchObject(invalid)
-    await expect(there.getMultiLock([name]).withLock(() => {}, { waitMs })).rejects.toMatchObject(invalid)
-    await expect(there.getSemaphore(`${name} permit`, 1).withPermit(() => {}, { waitMs })).rejects.toMatchObject(invalid)
-    await expect(there.getCountdownLatch(`${name} latch`).wait({ waitMs })).rejects.toMatchObject(invalid)
-    expect(handle.isHeld && permit.isHeld).toBe(true)
-  })
+  test.each([Number.NaN, -1, '5', null])(
+    'a wait of %s ms is refused by every kind, and does not last for ever',
+    async (wait) => {
+      const [here, there] = [open(), open()]
+      const name = fresh()
+      const handle = await here.getLock(name).lock()
+      const permit = await here.getSemaphore(`${name} permit`, 1).acquire()
+      await here.getCountdownLatch(`${name} latch`).trySetCount(1)
+      const waitMs = wait as number
+      const invalid = { code: 'FB_OPTION_INVALID' }
+      await expect(there.getLock(name).tryLock(waitMs)).rejects.toMatchObject(invalid)
+      await expect(there.withLock(name, () => {}, { waitMs })).rejects.toMatchObject(invalid)
+      await expect(there.getMultiLock([name]).tryLock(waitMs)).rejects.toMatchObject(invalid)
+      await expect(there.getMultiLock([name]).withLock(() => {}, { waitMs })).rejects.toMatchObject(invalid)
+      await expect(there.getSemaphore(`${name} permit`, 1).withPermit(() => {}, { waitMs })).rejects.toMatchObject(
+        invalid,
+      )
+      await expect(there.getCountdownLatch(`${name} latch`).wait({ waitMs })).rejects.toMatchObject(invalid)
+      expect(handle.isHeld && permit.isHeld).toBe(true)
+    },
+  )
 
   test('a lease of years does not keep the process busy', async () => {
     const overflows: string[] = []

@@ -48,7 +48,8 @@ export class Owners {
 
   /** The owner of a call, if it can be identified. */
   find(protocol: LockProtocol, named: string | undefined): ResolvedOwner | undefined {
-    if (named !== undefined) return { owner: `${this.#instanceId}:${named.startsWith('#') ? '#' : ''}${named}`, isKnown: true }
+    if (named !== undefined)
+      return { owner: `${this.#instanceId}:${named.startsWith('#') ? '#' : ''}${named}`, isKnown: true }
     // A second permit is another permit, not the first one entered again.
     if (protocol.kind === 'permit') return undefined
     for (let scope = this.#scopes.getStore(); scope !== undefined; scope = scope.parent) {

@@ -14,7 +14,14 @@ import {
   SnowflakeNode,
   sqliteSegmentStore,
 } from '@firebreak/ids'
-import { fakeRuntime, type MariadbServer, type RedisServer, startMariadb, startRedis, waitFor } from '@firebreak/testkit'
+import {
+  fakeRuntime,
+  type MariadbServer,
+  type RedisServer,
+  startMariadb,
+  startRedis,
+  waitFor,
+} from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { createPool, type Pool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -13,7 +13,9 @@ test('the laws of segments hold over random histories of faults', async () => {
   })) {
     given += calls
     if (failure === undefined) continue
-    throw new Error(`seed ${seed}: ${failure.error}\n${JSON.stringify(failure.schedule)}\n${failure.lastEvents.join('\n')}`)
+    throw new Error(
+      `seed ${seed}: ${failure.error}\n${JSON.stringify(failure.schedule)}\n${failure.lastEvents.join('\n')}`,
+    )
   }
   expect(given).toBeGreaterThan(seeds.length * 10_000)
   // Ten times what it takes, for a machine that is busy with other things.

@@ -291,7 +291,8 @@ export class SegmentBuffer {
           { tag: this.tag, store: this.#store.name },
           { cause },
         )
-    if (this.#failure === undefined) this.#options.onFailure(error)
+    // An outage must not hide that the table went back behind it.
+    if (this.#failure?.code !== error.code) this.#options.onFailure(error)
     this.#failure = error
     this.#rejectAll(error)
   }

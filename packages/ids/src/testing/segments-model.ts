@@ -154,16 +154,23 @@ class Oracle {
     this.#given.set(`${tag} ${id}`, life)
     if (first === undefined) return
     this.repeated++
-    const segment = life.segments.get(tag)?.findLast(({ from, to }) => from <= id && id < to)
-    const before = first.segments.get(tag)?.findLast(({ from, to }) => from <= id && id < to)
-    if (segment === undefined || before === undefined) throw new SegmentLawBroken(`${id} of ${tag} is of no segment`)
-    const backAt = this.#wentBack.get(tag)?.findLast((at) => before.at <= at && at <= segment.at)
-    const who = `${id} of ${tag} was given by ${first.name} and by ${life.name}`
+    this.#judge(tag, id, life, first)
+  }
+
+  /** Two processes gave one id: whether that may be, by who had its segment first. */
+  #judge(tag: string, id: bigint, one: Life, other: Life): void {
+    const has = (life: Life) => life.segments.get(tag)?.findLast(({ from, to }) => from <= id && id < to)
+    if (has(one) === undefined || has(other) === undefined)
+      throw new SegmentLawBroken(`${id} of ${tag} is of no segment`)
+    const [owner, taker] = has(one)!.at <= has(other)!.at ? [one, other] : [other, one]
+    const { at } = has(taker)!
+    const backAt = this.#wentBack.get(tag)?.findLast((time) => has(owner)!.at <= time && time <= at)
+    const who = `${id} of ${tag} is of ${owner.name} and was given by ${taker.name}`
     if (backAt === undefined) throw new SegmentLawBroken(`${who}, although the table did not go back`)
-    if (this.#isExcused(first, backAt)) return
-    if (segment.at > backAt + windowMs) throw new SegmentLawBroken(`${who}, ${segment.at - backAt} ms after it went back`)
-    if ((life.saw.get(tag) ?? Number.POSITIVE_INFINITY) <= segment.at && life.saw.get(tag)! >= backAt)
-      throw new SegmentLawBroken(`${who}, which had seen that the table went back`)
+    if (this.#isExcused(owner, backAt)) return
+    if (at > backAt + windowMs) throw new SegmentLawBroken(`${who}, ${at - backAt} ms after it went back`)
+    const sawAt = taker.saw.get(tag) ?? Number.POSITIVE_INFINITY
+    if (backAt <= sawAt && sawAt <= at) throw new SegmentLawBroken(`${who}, which had seen that the table went back`)
   }
 
   /** Whether a life could not look at the table, all the while in which it should have. */
@@ -184,7 +191,9 @@ export async function playSegments(world: SimulatedWorld, schedule: FaultSchedul
   const oracle = new Oracle(world, schedule)
   const addAll = (): void => {
     for (const tag of tags)
-      table.database.prepare("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES (?, 1, 3, '')").run(tag)
+      table.database
+        .prepare("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES (?, 1, 3, '')")
+        .run(tag)
   }
   addAll()
   const lives = new Map<string, { life: Life; process: SimulatedProcess; served: Map<string, number> }>()

@@ -1,11 +1,13 @@
 import type { SeedRuns } from '@firebreak/testkit'
 import { idsSchedule, playIds, quickSeeds as quickIds } from '../../packages/ids/src/testing/ids-model.ts'
+import { playSegments, quickSegmentSeeds, segmentsSchedule } from '../../packages/ids/src/testing/segments-model.ts'
 import {
-  playSegments,
-  quickSegmentSeeds,
-  segmentsSchedule,
-} from '../../packages/ids/src/testing/segments-model.ts'
-import { lockSchedule, playLocks, quickSeeds as quickLocks } from '../../packages/locks/src/testing/lock-model.ts'
+  lockSchedule,
+  playLocks,
+  quickSeeds as quickLocks,
+  quickReplicatedSeeds,
+  replicatedSchedule,
+} from '../../packages/locks/src/testing/lock-model.ts'
 import { quickSeeds as quickSale, saleModel } from '../../packages/sale/src/testing/sale-model.ts'
 import { fleetModel, laneModel } from './fleet/fleet-model.ts'
 
@@ -18,6 +20,7 @@ export const models = {
   ids: { schedule: idsSchedule, play: playIds },
   segments: { schedule: segmentsSchedule, play: playSegments },
   locks: { schedule: lockSchedule, play: playLocks },
+  'locks-replicated': { schedule: replicatedSchedule, play: playLocks },
   sale: saleModel(false),
   'sale-lossy': saleModel(true),
 } as const satisfies Record<string, Model>
@@ -29,6 +32,7 @@ export const quickSeeds: Readonly<Partial<Record<ModelName, readonly number[]>>>
   ids: quickIds,
   segments: quickSegmentSeeds,
   locks: quickLocks,
+  'locks-replicated': quickReplicatedSeeds,
   sale: quickSale(false),
   'sale-lossy': quickSale(true),
 }

@@ -80,6 +80,90 @@ const idsMutants: readonly Mutant[] = [
   },
 ]
 
+/** The mends of segments: what a process does where the table went back. */
+const segmentsMutants: readonly Mutant[] = [
+  {
+    name: 'a segment below the ids of this process is used',
+    file: `${ids}/segment/segment-buffer.ts`,
+    find: 'if (segment.maxId - BigInt(segment.size) >= this.#highest) {',
+    replace: 'if (segment.maxId >= 0n) {',
+    model: 'segments',
+    isQuick: true,
+  },
+  {
+    name: 'a process that sees the table go back takes the next segment at once',
+    file: `${ids}/segment/segment-buffer.ts`,
+    find: 'this.#heldUntil = this.#options.clock.now() + this.#options.settleMs',
+    replace: '',
+    model: 'segments',
+    isQuick: true,
+  },
+  {
+    name: 'nobody looks whether the table went back when the tags are read',
+    file: `${ids}/segment/segment-ids.ts`,
+    find: 'await this.#checkAll(highest)',
+    replace: '',
+    model: 'segments',
+    isQuick: true,
+  },
+  {
+    name: 'a table that went back is not raised when the tags are read',
+    file: `${ids}/segment/segment-buffer.ts`,
+    find: 'if (!(await this.#store.raise?.(this.tag, this.#highest))) return',
+    replace: '',
+    model: 'segments',
+  },
+  {
+    name: 'an outage hides that the table went back',
+    file: `${ids}/segment/segment-buffer.ts`,
+    find: 'if (this.#failure?.code !== error.code)',
+    replace: 'if (this.#failure === undefined)',
+    model: 'segments',
+  },
+  {
+    name: 'how far a process went is forgotten with the row',
+    file: `${ids}/segment/segment-ids.ts`,
+    find: 'this.#gone.set(buffer.tag, buffer.highest)',
+    replace: '',
+    model: 'segments',
+    isQuick: true,
+  },
+  {
+    name: 'a segment that was under way when the table was seen to go back is used',
+    file: `${ids}/segment/segment-buffer.ts`,
+    find: 'if (this.#options.clock.now() < this.#heldUntil) throw this.#backward()',
+    replace: '',
+    model: 'segments',
+  },
+]
+
+/** The mends of locks that a replica must have. */
+const replicatedMutants: readonly Mutant[] = [
+  {
+    name: 'the count of another master’s replicas is taken for the lock’s',
+    file: `${locks}/engine/kept-acquisition.ts`,
+    find: 'if (Number(acknowledged) >= count) return isHeld',
+    replace: 'if (Number(acknowledged) >= count) return true',
+    model: 'locks-replicated',
+    isQuick: true,
+  },
+  {
+    name: 'a lock counts although no replica has it',
+    file: `${locks}/engine/kept-acquisition.ts`,
+    find: 'if (Number(acknowledged) >= count) return isHeld',
+    replace: 'if (Number(acknowledged) >= 0) return isHeld',
+    model: 'locks-replicated',
+    isQuick: true,
+  },
+  {
+    name: 'a lock is handed over before a replica has it',
+    file: `${locks}/engine/lock-engine.ts`,
+    find: 'protocol.handOver === undefined || this.#mustKeep ?',
+    replace: 'protocol.handOver === undefined ?',
+    model: 'locks-replicated',
+  },
+]
+
 /** The mends of sale: order, outages, numbers and ids, odd vouchers and users, what a shop expects. */
 const saleMutants: readonly Mutant[] = [
   {
@@ -261,8 +345,8 @@ const saleMutants: readonly Mutant[] = [
   {
     name: 'an item that was refunded and is gone is sold again',
     file: `${sale}/purchase/settle.lua`,
-    find: `if ARGV[5] == '1' and redis.call('HEXISTS', KEYS[1], 'stock') == 1 then`,
-    replace: `if redis.call('HEXISTS', KEYS[1], 'stock') == 1 then`,
+    find: `if ARGV[5] == '1' and add('stock', 1) then`,
+    replace: `if add('stock', 1) then`,
     model: 'sale',
   },
   {
@@ -406,10 +490,8 @@ const locksMutants: readonly Mutant[] = [
   {
     name: 'an extended lease counts here and not in Redis',
     file: `${locks}/lease/watchdog.ts`,
-    find: `const args = [leaseMs, \`\${protocol.leaseShape}:\${owner}\`]
-    const [isOurs]`,
-    replace: `const args = [1, \`\${protocol.leaseShape}:\${owner}\`]
-    const [isOurs]`,
+    find: 'await renewOne(this.#redis, protocol, { owner, leaseMs })',
+    replace: 'await renewOne(this.#redis, protocol, { owner, leaseMs: 1 })',
     model: 'locks',
   },
   {
@@ -457,4 +539,10 @@ const locksMutants: readonly Mutant[] = [
 ]
 
 /** Each stands for a mend: taken out, it must be found by the quick run of its model (`quickSeeds`). */
-export const roomMutants: readonly Mutant[] = [...idsMutants, ...saleMutants, ...locksMutants]
+export const roomMutants: readonly Mutant[] = [
+  ...idsMutants,
+  ...segmentsMutants,
+  ...saleMutants,
+  ...locksMutants,
+  ...replicatedMutants,
+]

@@ -150,7 +150,11 @@ describe('segments', () => {
     await store.prepare()
     await pool.query('REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)', ['by-hand', maxId, step])
     const alarms: string[] = []
-    const segments = await SegmentIds.start({ stores: [store], onAlarm: ({ code }) => alarms.push(code) })
+    const segments = await SegmentIds.start({
+      stores: [store],
+      waitTimeoutMs: 60_000,
+      onAlarm: ({ code }) => alarms.push(code),
+    })
     await expect(segments.next('by-hand')).rejects.toMatchObject({ code: 'FB_IDS_TAG_INVALID' })
     const [rows] = await pool.query("SELECT max_id FROM leaf_alloc WHERE biz_tag = 'by-hand'")
     expect(rows).toMatchObject([{ max_id: Number(maxId) }])

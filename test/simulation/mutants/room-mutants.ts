@@ -142,7 +142,7 @@ const replicatedMutants: readonly Mutant[] = [
   {
     name: 'the count of another master’s replicas is taken for the lock’s',
     file: `${locks}/engine/kept-acquisition.ts`,
-    find: 'if (Number(acknowledged) >= count) return isHeld',
+    find: 'if (Number(acknowledged) >= count) return isStillThere',
     replace: 'if (Number(acknowledged) >= count) return true',
     model: 'locks-replicated',
     isQuick: true,
@@ -150,10 +150,17 @@ const replicatedMutants: readonly Mutant[] = [
   {
     name: 'a lock counts although no replica has it',
     file: `${locks}/engine/kept-acquisition.ts`,
-    find: 'if (Number(acknowledged) >= count) return isHeld',
-    replace: 'if (Number(acknowledged) >= 0) return isHeld',
+    find: 'if (Number(acknowledged) >= count) return isStillThere',
+    replace: 'if (Number(acknowledged) >= 0) return isStillThere',
     model: 'locks-replicated',
     isQuick: true,
+  },
+  {
+    name: 'a lock of an earlier try is taken for the one that was counted',
+    file: `${locks}/engine/kept-acquisition.ts`,
+    find: 'return isHeld && Number(counter ?? epochEnd ?? 0) >= token',
+    replace: 'return isHeld',
+    model: 'locks-replicated',
   },
   {
     name: 'a lock is handed over before a replica has it',

@@ -233,7 +233,8 @@ export class SegmentBuffer {
 
   /** The table was read with this `maxId` when `highest` was as it is given: where it went back, raises it and waits. */
   async check(maxId: bigint, highest: bigint): Promise<void> {
-    if (maxId >= highest || this.#closed !== undefined) return
+    // Who has had nothing of the tag knows nothing of it.
+    if (highest === 0n || maxId >= highest || this.#closed !== undefined) return
     // Where it need not be raised, a copy of the table that lags was read.
     if (!(await this.#store.raise?.(this.tag, this.#highest))) return
     this.#hold()

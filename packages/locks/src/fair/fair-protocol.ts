@@ -41,6 +41,7 @@ export class FairProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #keys: readonly string[]
@@ -55,6 +56,7 @@ export class FairProtocol implements LockProtocol {
     this.name = name
     this.id = `fair ${name}`
     this.leaseKey = lock
+    this.tokenKeys = [token, epoch]
     this.channel = turns + options.instanceId
     this.#keys = [lock, queue, alive, token, epoch, channel]
     this.#common = [options.waiterTtlMs, publishCommand(redis), turns]

@@ -18,6 +18,7 @@ export class ReadProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #keys: ReadWriteKeys
@@ -28,6 +29,7 @@ export class ReadProtocol implements LockProtocol {
     this.name = name
     this.id = `read ${name}`
     this.leaseKey = this.#keys.readers
+    this.tokenKeys = [this.#keys.token, this.#keys.epoch]
     this.channel = this.#keys.channel
   }
 

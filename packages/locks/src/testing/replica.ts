@@ -64,6 +64,8 @@ export class ReplicatedRedis extends SimulatedRedis {
   readonly #process: SimulatedProcess
   readonly #replica: Replica
   readonly #isSilent: boolean
+  /** A connection that waits answers nothing else. */
+  #waiting: Promise<unknown> | undefined
 
   constructor(
     process: SimulatedProcess,
@@ -80,12 +82,27 @@ export class ReplicatedRedis extends SimulatedRedis {
 
   override async send(...call: Parameters<SimulatedRedis['send']>): ReturnType<SimulatedRedis['send']> {
     const [[name, , timeoutMs]] = call
+    while (this.#waiting !== undefined) await this.#waiting
     if (name !== 'WAIT') return super.send(...call)
+    const isKept = this.#wait(Number(timeoutMs))
+    this.#waiting = isKept
+      .catch(() => {})
+      .finally(() => {
+        this.#waiting = undefined
+      })
+    return (await isKept) ? 1 : 0
+  }
+
+  override async run(...call: Parameters<SimulatedRedis['run']>): ReturnType<SimulatedRedis['run']> {
+    while (this.#waiting !== undefined) await this.#waiting
+    return super.run(...call)
+  }
+
+  async #wait(timeoutMs: number): Promise<boolean> {
     const { promotions } = this.#replica
     // Behind all that was sent before it.
     await super.send(['PING'])
-    const isKept = await this.#replica.has(this.#process.world.elapsedMs, promotions, Number(timeoutMs), this.#process)
-    return isKept ? 1 : 0
+    return this.#replica.has(this.#process.world.elapsedMs, promotions, timeoutMs, this.#process)
   }
 
   override onReconnect(listener: () => void): () => void {

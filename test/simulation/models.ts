@@ -5,7 +5,6 @@ import {
   lockSchedule,
   playLocks,
   quickSeeds as quickLocks,
-  quickReplicatedSeeds,
   replicatedSchedule,
 } from '../../packages/locks/src/testing/lock-model.ts'
 import { quickSeeds as quickSale, saleModel } from '../../packages/sale/src/testing/sale-model.ts'
@@ -32,7 +31,6 @@ export const quickSeeds: Readonly<Partial<Record<ModelName, readonly number[]>>>
   ids: quickIds,
   segments: quickSegmentSeeds,
   locks: quickLocks,
-  'locks-replicated': quickReplicatedSeeds,
   sale: quickSale(false),
   'sale-lossy': quickSale(true),
 }

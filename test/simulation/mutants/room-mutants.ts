@@ -96,7 +96,6 @@ const segmentsMutants: readonly Mutant[] = [
     find: 'this.#heldUntil = this.#options.clock.now() + this.#options.settleMs',
     replace: '',
     model: 'segments',
-    isQuick: true,
   },
   {
     name: 'nobody looks whether the table went back when the tags are read',
@@ -104,7 +103,6 @@ const segmentsMutants: readonly Mutant[] = [
     find: 'await this.#checkAll(highest)',
     replace: '',
     model: 'segments',
-    isQuick: true,
   },
   {
     name: 'a table that went back is not raised when the tags are read',
@@ -126,7 +124,6 @@ const segmentsMutants: readonly Mutant[] = [
     find: 'this.#gone.set(buffer.tag, buffer.highest)',
     replace: '',
     model: 'segments',
-    isQuick: true,
   },
   {
     name: 'a segment that was under way when the table was seen to go back is used',
@@ -134,40 +131,6 @@ const segmentsMutants: readonly Mutant[] = [
     find: 'if (this.#options.clock.now() < this.#heldUntil) throw this.#backward()',
     replace: '',
     model: 'segments',
-  },
-]
-
-/** The mends of locks that a replica must have. */
-const replicatedMutants: readonly Mutant[] = [
-  {
-    name: 'the count of another master’s replicas is taken for the lock’s',
-    file: `${locks}/engine/kept-acquisition.ts`,
-    find: 'if (Number(acknowledged) >= count) return isStillThere',
-    replace: 'if (Number(acknowledged) >= count) return true',
-    model: 'locks-replicated',
-    isQuick: true,
-  },
-  {
-    name: 'a lock counts although no replica has it',
-    file: `${locks}/engine/kept-acquisition.ts`,
-    find: 'if (Number(acknowledged) >= count) return isStillThere',
-    replace: 'if (Number(acknowledged) >= 0) return isStillThere',
-    model: 'locks-replicated',
-    isQuick: true,
-  },
-  {
-    name: 'a lock of an earlier try is taken for the one that was counted',
-    file: `${locks}/engine/kept-acquisition.ts`,
-    find: 'return isHeld && Number(counter ?? epochEnd ?? 0) >= token',
-    replace: 'return isHeld',
-    model: 'locks-replicated',
-  },
-  {
-    name: 'a lock is handed over before a replica has it',
-    file: `${locks}/engine/lock-engine.ts`,
-    find: 'protocol.handOver === undefined || this.#mustKeep ?',
-    replace: 'protocol.handOver === undefined ?',
-    model: 'locks-replicated',
   },
 ]
 
@@ -546,10 +509,4 @@ const locksMutants: readonly Mutant[] = [
 ]
 
 /** Each stands for a mend: taken out, it must be found by the quick run of its model (`quickSeeds`). */
-export const roomMutants: readonly Mutant[] = [
-  ...idsMutants,
-  ...segmentsMutants,
-  ...saleMutants,
-  ...locksMutants,
-  ...replicatedMutants,
-]
+export const roomMutants: readonly Mutant[] = [...idsMutants, ...segmentsMutants, ...saleMutants, ...locksMutants]

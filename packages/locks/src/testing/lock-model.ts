@@ -45,13 +45,11 @@ import { Steward } from './steward.ts'
  * - Permits that were added or drained count once (see `Steward`).
  * - What is left in Redis then expires within `tokenMemoryMs`.
  *
- * `npm run simulate -- --mutants --model locks` (and `locks-replicated`) takes each mend out and says which seed of the quick run finds it.
+ * `npm run simulate -- --mutants --model locks` takes each mend out and says which seed of the quick run finds it.
  */
 
 /** What `npm test` plays. */
 export const quickSeeds: readonly number[] = Array.from({ length: 8 }, (_, index) => index + 1)
-/** And of the second model. */
-export const quickReplicatedSeeds: readonly number[] = Array.from({ length: 6 }, (_, index) => index + 201)
 
 const leaseMs = 900
 const tokenMemoryMs = 60_000

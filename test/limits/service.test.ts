@@ -2,10 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import {
+  FakedClock,
   type GuardedChild,
   letTimePass,
   type RedisServer,
   scale,
+  seededRandom,
   startRedis,
   startSource,
   temporaryFolder,
@@ -152,4 +154,44 @@ test('anywhere but on loopback it refuses to start without a token', async () =>
   const guarded = await start('--token', 'secret')
   expect((await call(`${guarded.url}/browse?uid=1`)).status).toBe(401)
   expect((await call(`${guarded.url}/alive`)).status).toBe(200)
+})
+
+test.each([
+  ['in process', []],
+  ['on Redis', ['redis']],
+])('%s, a machine’s clock that walks by hours grants nobody more over HTTP', async (_, onRedis) => {
+  const file = join(folder, 'walk.conf')
+  writeFileSync(
+    file,
+    `[options]
+timeZone : UTC
+[rules]
+rule : [count] [act=count; uid=+] [time=3600; count=10] [result=2; return=1]
+rule : [leak] [act=leak; uid=+] [time=3600; count=10] [result=2; return=2]
+rule : [count] [act=day; uid=+] [time=86400; count=10] [result=2; return=3]
+rule : [base] [act=base; uid=+] [base=5; time=86400; count=10] [result=2; return=4]
+`,
+  )
+  const clock = new FakedClock()
+  const args = onRedis.length === 0 ? [] : ['--redis', redis.url, '--prefix', '{walk}']
+  const child = clock.startSource(main, ['limits', '--port', '0', '--policy', file, ...args])
+  children.push(child)
+  const [, url] = await child.printed(/rule service on (http:\S+)\/v1\/limits\//, startMs)
+  const acts = ['count', 'leak', 'day', 'base']
+  const admitted: Record<string, number> = { count: 0, leak: 0, day: 0, base: 0 }
+  const random = seededRandom(19)
+  // All readings lie within a day, whose edge is among them.
+  for (let step = 0; step < scale(40, 400); step++) {
+    clock.set(Math.floor((random() * 2 - 1) * 11 * 3_600_000))
+    for (const act of acts) {
+      const { status, body } = await call(`${url}/v1/limits/browse?act=${act}&uid=1&_writeThrough=yes`)
+      expect(status).toBe(200)
+      if ((JSON.parse(body) as { Ret_type: number }).Ret_type === 1) admitted[act]!++
+    }
+  }
+  // A window of an hour is measured on the steady clock, a day on the wall clock; Redis goes by its own clock alone.
+  expect([admitted['count'], admitted['leak']]).toEqual([10, 10])
+  expect(admitted['day']).toBeGreaterThanOrEqual(10)
+  expect(admitted['day']).toBeLessThanOrEqual(onRedis.length === 0 ? 20 : 10)
+  expect(admitted['base']).toBeLessThanOrEqual(onRedis.length === 0 ? 30 : 15)
 })

@@ -125,6 +125,28 @@ describe('numbers', () => {
     },
   )
 
+  test.each([Number.NaN, -1, '5', null])(
+    'a wait of %s ms is refused by every kind, and does not last for ever',
+    async (wait) => {
+      const [here, there] = [open(), open()]
+      const name = fresh()
+      const handle = await here.getLock(name).lock()
+      const permit = await here.getSemaphore(`${name} permit`, 1).acquire()
+      await here.getCountdownLatch(`${name} latch`).trySetCount(1)
+      const waitMs = wait as number
+      const invalid = { code: 'FB_OPTION_INVALID' }
+      await expect(there.getLock(name).tryLock(waitMs)).rejects.toMatchObject(invalid)
+      await expect(there.withLock(name, () => {}, { waitMs })).rejects.toMatchObject(invalid)
+      await expect(there.getMultiLock([name]).tryLock(waitMs)).rejects.toMatchObject(invalid)
+      await expect(there.getMultiLock([name]).withLock(() => {}, { waitMs })).rejects.toMatchObject(invalid)
+      await expect(there.getSemaphore(`${name} permit`, 1).withPermit(() => {}, { waitMs })).rejects.toMatchObject(
+        invalid,
+      )
+      await expect(there.getCountdownLatch(`${name} latch`).wait({ waitMs })).rejects.toMatchObject(invalid)
+      expect(handle.isHeld && permit.isHeld).toBe(true)
+    },
+  )
+
   test('a lease of years does not keep the process busy', async () => {
     const overflows: string[] = []
     const note = ({ name }: Error) => overflows.push(name)
@@ -290,5 +312,41 @@ describe('by hand', () => {
     await redis.del(name)
     await redis.publish(`redisson_lock__channel:{${name}}`, '0')
     expect((await waiting).isHeld).toBe(true)
+  })
+})
+
+describe('owners', () => {
+  test('one who is called by a number is nobody who has no name', async () => {
+    const locks = open()
+    const lock = locks.getLock(fresh())
+    const handle = await lock.lock()
+    for (let number = 0; number < 20; number++) {
+      for (const owner of [String(number), `#${number}`, `##${number}`])
+        expect(await lock.tryLock(0, undefined, { owner })).toBeUndefined()
+    }
+    await handle.unlock()
+    // Nor is one name another.
+    await lock.lock({ owner: '#1' })
+    expect(await lock.tryLock(0, undefined, { owner: '##1' })).toBeUndefined()
+    expect(lock.isHeld({ owner: '1' })).toBe(false)
+    expect(await lock.unlock({ owner: '#1' })).toBe(true)
+  })
+
+  test('who has the fair lock of a name enters the plain one again, and leaves it as often', async () => {
+    const [here, there] = [open(), open()]
+    const name = fresh()
+    const [fair, plain] = [here.getFairLock(name), here.getLock(name)]
+    const isFree = async () => (await there.getLock(name).tryLock())?.unlock()
+    await here.asOwner(async () => {
+      const outer = await fair.lock()
+      const inner = await plain.lock()
+      expect(outer.holdCount).toBe(2)
+      await inner.unlock()
+      expect(await isFree()).toBeUndefined()
+      expect(await outer.unlock()).toBe(true)
+    })
+    expect(await isFree()).toBe(true)
+    await fair.withLock(() => plain.withLock(({ holdCount }) => expect(holdCount).toBe(2), { waitMs: 5000 }))
+    expect(here.metrics().lost).toEqual({ expired: 0, taken: 0 })
   })
 })

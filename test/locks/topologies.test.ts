@@ -1,5 +1,5 @@
 import { Locks } from '@firebreak/locks'
-import { type RedisClient, toRedis } from '@firebreak/redis'
+import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { isFullRun, startCluster, startRedis, startSentinel, waitFor } from '@firebreak/testkit'
 import { Redis as Ioredis, Cluster as IoredisCluster } from 'ioredis'
 import { createCluster, createSentinel } from 'redis'
@@ -214,4 +214,33 @@ test('where a replica must have each lock, no token goes back over a promotion, 
   await Promise.all([before.close(), after.close()])
   for (const client of clients) client.disconnect()
   await Promise.all([master.stop(), replica.stop(), third.stop()])
+})
+
+test('a count of replicas that comes from another master than the lock is not taken for its own', async () => {
+  const old = await startRedis()
+  const promoted = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
+  const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(promoted.port)] })
+  await waitFor(async () => (await promoted.cli('INFO', 'replication')).includes('state=online'))
+  const clients = [new Ioredis(old.port), new Ioredis(promoted.port)] as const
+  // As a client of a cluster does it: what was not answered when a master died goes to the one that took its place.
+  let master = toRedis(clients[0])
+  const following: Redis = {
+    topology: 'cluster',
+    send(args, options) {
+      if (args[0] === 'WAIT') master = toRedis(clients[1])
+      return master.send(args, options)
+    },
+    run: (...call) => master.run(...call),
+    masters: () => master.masters(),
+    subscriber: () => master.subscriber(),
+    onReconnect: () => () => {},
+  }
+  const locks = new Locks(following, { replicas: { count: 1, timeoutMs: 3000 } })
+  const handle = await locks.getLock('followed').lock()
+  expect(await promoted.cli('HEXISTS', 'followed', handle.owner)).toBe('1')
+  expect(await replica.cli('HEXISTS', 'followed', handle.owner)).toBe('1')
+  await handle.unlock()
+  await locks.close()
+  for (const client of clients) client.disconnect()
+  await Promise.all([old.stop(), promoted.stop(), replica.stop()])
 })

@@ -130,6 +130,11 @@ export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions
   return resolved
 }
 
+/** Refuses a time to wait that is none: it would be waited for ever. */
+export function requireWait(waitMs: number): void {
+  if (typeof waitMs !== 'number' || !(waitMs >= 0)) requireInteger('waitMs', waitMs, 0)
+}
+
 /** Refuses a value that is not a safe integer of at least `least`. */
 export function requireInteger(option: string, value: number, least: number): void {
   if (!Number.isSafeInteger(value) || value < least) {

@@ -18,5 +18,6 @@ test.each([
     }
     expect(calls).toBeGreaterThan(seeds.length * 200)
   },
-  scale(60_000, 900_000),
+  // Ten times what it takes, for a machine that is busy with other things.
+  scale(300_000, 3_000_000),
 )

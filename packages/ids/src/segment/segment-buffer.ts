@@ -10,6 +10,8 @@ export interface BufferOptions {
   readonly waitTimeoutMs: number
   /** How soon to retry a failed load. */
   readonly retryMs: number
+  /** How long no segment is taken after the table went back, so that every process that lives has raised it. */
+  readonly settleMs: number
   /** How many callers may wait at once. */
   readonly maxWaiters: number
   /** A clock that never steps. */
@@ -55,8 +57,10 @@ interface Waiter {
  * `FB_IDS_DATABASE_DOWN`, and so does every new one at once, until a load succeeds. Failed loads are repeated by a
  * timer, with or without callers.
  *
- * A table that was emptied or restored from a backup would issue ids twice. This process knows how far its own went: it
- * does not use a segment below that, raises the table, and raises an alarm that other processes' ids may still repeat.
+ * A table that was emptied or restored from a backup would issue ids twice. Every process knows how far its own went, and
+ * raises the table to that whenever it finds it lower: when it takes a segment, and each time the tags are read. A process
+ * that finds it lower takes no segment for `settleMs`, in which every live process has read the tags. The segments that it
+ * already has are its own: the table went back after the last one.
  */
 export class SegmentBuffer {
   readonly tag: string
@@ -77,6 +81,8 @@ export class SegmentBuffer {
   #loads = 0
   /** The end of the last segment that this process had of the tag. */
   #highest: bigint
+  /** No segment is taken before this time: the table went back. */
+  #heldUntil = Number.NEGATIVE_INFINITY
   #failure: IdsError | undefined
   #waiters: Waiter[] = []
   #retry: TimerHandle | undefined
@@ -176,10 +182,15 @@ export class SegmentBuffer {
   #load(): void {
     if (this.#isLoading || this.#closed !== undefined) return
     this.#retry?.cancel()
-    this.#isLoading = true
-    this.#isOverdue = false
     const { clock, timers, waitTimeoutMs } = this.#options
     const startedAt = clock.now()
+    if (startedAt < this.#heldUntil) {
+      this.#fail(this.#backward())
+      this.#retryIn(this.#heldUntil - startedAt)
+      return
+    }
+    this.#isLoading = true
+    this.#isOverdue = false
     const overdue = timers.setTimeout(() => {
       this.#isOverdue = true
       const sentence = `both segments of "${this.tag}" are used up and ${this.#store.name} has not answered for ${waitTimeoutMs} ms; raise its step, or find out why the database is slow`
@@ -198,7 +209,7 @@ export class SegmentBuffer {
         this.#isLoading = false
         if (this.#closed !== undefined) return
         this.#fail(error)
-        this.#retry = timers.setTimeout(() => this.#load(), this.#options.retryMs)
+        this.#retryIn(Math.max(this.#options.retryMs, this.#heldUntil - clock.now()))
       },
     )
   }
@@ -210,16 +221,39 @@ export class SegmentBuffer {
       const sentence = `${this.#store.name} gave ${segment.size} ids up to ${segment.maxId} for "${this.tag}", which is not a segment`
       throw new IdsError('FB_IDS_TAG_INVALID', sentence, { tag: this.tag, store: this.#store.name })
     }
+    // Seen by a reading of the tags, while this segment was under way.
+    if (this.#options.clock.now() < this.#heldUntil) throw this.#backward()
     if (segment.maxId - BigInt(segment.size) >= this.#highest) {
       this.#highest = segment.maxId
       return segment
     }
-    const sentence = `max_id of "${this.tag}" in ${this.#store.name} went back to ${segment.maxId} from ${this.#highest} or more: ids of other processes may repeat; this process issues none until it has passed that ${this.#highest}`
-    const error = new IdsError('FB_IDS_SEGMENT_BACKWARD', sentence, { tag: this.tag, store: this.#store.name })
-    if (this.#store.raise === undefined) throw error
-    this.#options.onFailure(error)
-    await this.#store.raise(this.tag, this.#highest)
-    return this.#allocate(size)
+    await this.#store.raise?.(this.tag, this.#highest)
+    if (this.#store.raise !== undefined) this.#hold()
+    throw this.#backward(segment.maxId)
+  }
+
+  /** The table was read with this `maxId` when `highest` was as it is given: where it went back, raises it and waits. */
+  async check(maxId: bigint, highest: bigint): Promise<void> {
+    // Who has had nothing of the tag knows nothing of it.
+    if (highest === 0n || maxId >= highest || this.#closed !== undefined) return
+    // Where it need not be raised, a copy of the table that lags was read.
+    if (!(await this.#store.raise?.(this.tag, this.#highest))) return
+    this.#hold()
+    this.#options.onFailure(this.#backward(maxId))
+  }
+
+  #hold(): void {
+    this.#heldUntil = this.#options.clock.now() + this.#options.settleMs
+  }
+
+  #backward(maxId?: bigint): IdsError {
+    const went = maxId === undefined ? 'went back' : `went back to ${maxId}`
+    const sentence = `max_id of "${this.tag}" in ${this.#store.name} ${went}, from ${this.#highest} or more: this process takes none of those ids, and no new ones until every running process has raised it; ids of processes that no longer run may repeat unless it is set above them`
+    return new IdsError('FB_IDS_SEGMENT_BACKWARD', sentence, { tag: this.tag, store: this.#store.name })
+  }
+
+  #retryIn(delayMs: number): void {
+    this.#retry = this.#options.timers.setTimeout(() => this.#load(), delayMs)
   }
 
   /** How many ids to ask for; undefined for the table's own step. */
@@ -259,7 +293,8 @@ export class SegmentBuffer {
           { tag: this.tag, store: this.#store.name },
           { cause },
         )
-    if (this.#failure === undefined) this.#options.onFailure(error)
+    // An outage must not hide that the table went back behind it.
+    if (this.#failure?.code !== error.code) this.#options.onFailure(error)
     this.#failure = error
     this.#rejectAll(error)
   }

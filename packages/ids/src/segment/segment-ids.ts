@@ -24,6 +24,12 @@ export interface SegmentIdsOptions {
   readonly waitTimeoutMs?: number
   /** How soon to retry a failed load. @default 200 */
   readonly retryMs?: number
+  /**
+   * How long no new segment of a tag is taken after its `max_id` went back: longer than the `refreshEveryMs` of every
+   * process that shares the table, so that all of them have raised it.
+   * @default one and a half times `refreshEveryMs`
+   */
+  readonly settleMs?: number
   /** How many callers of a tag may wait at once. @default 1000000 */
   readonly maxWaiters?: number
   /** Called for everything that needs a human. @default process.emitWarning */
@@ -83,16 +89,17 @@ export class SegmentIds {
     )
     const { clock, timers } = options.runtime ?? systemRuntime
     this.#clock = clock
+    const refreshEveryMs = requireAbove0('refreshEveryMs', options.refreshEveryMs ?? 60_000)
     this.#bufferOptions = {
       waitTimeoutMs: requireAbove0('waitTimeoutMs', options.waitTimeoutMs ?? 1000),
       retryMs: requireAbove0('retryMs', options.retryMs ?? 200),
+      settleMs: requireAbove0('settleMs', options.settleMs ?? refreshEveryMs * 1.5),
       maxWaiters: requireAbove0('maxWaiters', options.maxWaiters ?? 1_000_000),
       clock,
       timers,
       onFailure: ({ code, message }) => this.#onAlarm({ code, message }),
       onRecovery: () => {},
     }
-    const refreshEveryMs = requireAbove0('refreshEveryMs', options.refreshEveryMs ?? 60_000)
     this.#refresher = timers.setInterval(() => void this.refresh(), refreshEveryMs)
   }
 
@@ -201,6 +208,9 @@ export class SegmentIds {
   }
 
   async #readAll(): Promise<void> {
+    // How far this process went before the tables are read: what it is given meanwhile is not in what is read.
+    const highest = new Map(this.#gone)
+    for (const [tag, buffer] of this.#buffers) highest.set(tag, buffer.highest)
     await Promise.all(this.#stores.map((state) => this.#read(state)))
     this.#refreshedAt = this.#clock.now()
     if (this.#isClosed) return
@@ -218,6 +228,18 @@ export class SegmentIds {
       this.#buffers.delete(tag)
       this.#end(buffer)
     }
+    await this.#checkAll(highest)
+  }
+
+  /** Raises what went back; where that fails, the next reading or the next segment does it. */
+  async #checkAll(highest: ReadonlyMap<string, bigint>): Promise<void> {
+    const checks = this.#stores.flatMap(({ store, rows }) =>
+      rows.map(async ({ tag, maxId }) => {
+        const buffer = this.#buffers.get(tag)
+        if (buffer?.store === store) await buffer.check(maxId, highest.get(tag) ?? 0n)
+      }),
+    )
+    await Promise.allSettled(checks)
   }
 
   #end(buffer: SegmentBuffer): void {

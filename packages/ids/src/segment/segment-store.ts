@@ -29,8 +29,11 @@ export interface SegmentStore {
   rows(): Promise<TagRow[]>
   /** Advances the tag's `max_id` by `size` (if undefined, by the table's step) and reads it, in one transaction. */
   allocate(tag: string, size: number | undefined): Promise<AllocatedSegment>
-  /** Makes sure that `max_id` is at least this; without it, a `max_id` that went back is an error until it has passed. */
-  raise?(tag: string, maxId: bigint): Promise<void>
+  /**
+   * Makes sure that `max_id` is at least this; false if it already was. Without it, a `max_id` that went back is an error
+   * until it has passed.
+   */
+  raise?(tag: string, maxId: bigint): Promise<boolean>
   /** Adds a row; `FB_IDS_TAG_EXISTS` if the tag exists. */
   add(tag: string, step: number, maxId: bigint, description: string): Promise<void>
   close(): Promise<void>
@@ -150,9 +153,10 @@ export class SqlSegmentStore implements SegmentStore {
     return { maxId: BigInt(String(row['max_id'])), size: size ?? tableStep, tableStep }
   }
 
-  async raise(tag: string, maxId: bigint): Promise<void> {
+  async raise(tag: string, maxId: bigint): Promise<boolean> {
     const sql = 'UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = ? AND max_id < ?'
-    await this.#database.transaction([{ sql, values: [String(maxId), tag, String(maxId)] }])
+    const [updated] = await this.#database.transaction([{ sql, values: [String(maxId), tag, String(maxId)] }])
+    return updated!.changed > 0
   }
 
   async add(tag: string, step: number, maxId: bigint, description: string): Promise<void> {

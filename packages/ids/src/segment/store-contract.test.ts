@@ -1,11 +1,13 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import {
+  fakeRuntime,
   type MariadbServer,
   type PostgresServer,
   startMariadb,
   startPostgres,
   temporaryFolder,
+  waitFor,
 } from '@firebreak/testkit'
 import { createPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -69,9 +71,13 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
 
   test('allocations of two connections at once never overlap', async () => {
     await store.add('shared', 7, 1n, '')
-    const segments = await Promise.all(
-      Array.from({ length: 60 }, (_, index) => (index % 2 === 0 ? store : second).allocate('shared', undefined)),
-    )
+    // One after the other on each, so that none waits for a connection of its own pool.
+    const thirty = async (connection: SegmentStore) => {
+      const segments = []
+      for (let index = 0; index < 30; index++) segments.push(await connection.allocate('shared', undefined))
+      return segments
+    }
+    const segments = (await Promise.all([thirty(store), thirty(second)])).flat()
     const ends = segments.map(({ maxId }) => Number(maxId)).sort((a, b) => a - b)
     expect(ends).toEqual(Array.from({ length: 60 }, (_, index) => 1 + 7 * (index + 1)))
   })
@@ -82,7 +88,11 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     if (kind !== 'sqlite') await (kind === 'mariadb' ? mariadb : postgres).sql('DROP TABLE leaf_alloc')
     const all = await Promise.all(
       Array.from({ length: 8 }, async () => {
-        const ids = await SegmentIds.start({ stores: [await openSegmentStore(address)], onAlarm: () => {} })
+        const ids = await SegmentIds.start({
+          stores: [await openSegmentStore(address)],
+          waitTimeoutMs: 60_000,
+          onAlarm: () => {},
+        })
         await ids.addTag('race', { step: 10 }).catch((error: { code: string }) => {
           expect(error.code).toBe('FB_IDS_TAG_EXISTS')
         })
@@ -107,18 +117,45 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
       }
     }
     const alarms: string[] = []
-    const ids = await SegmentIds.start({
-      stores: [await openSegmentStore(address)],
-      onAlarm: ({ code }) => alarms.push(code),
-    })
-    const before = await ids.nextMany('restored', 500)
+    const runtime = fakeRuntime()
+    const start = async () =>
+      SegmentIds.start({
+        stores: [await openSegmentStore(address)],
+        onAlarm: ({ code }) => alarms.push(code),
+        runtime,
+      })
+    const [behind, ahead] = [await start(), await start()]
+    const given: string[] = []
+    /** Until nothing is left here and the table went back. */
+    const takeAll = async (ids: SegmentIds) => {
+      for (;;) given.push(await ids.next('restored'))
+    }
+    given.push(...(await behind.nextMany('restored', 500)), ...(await ahead.nextMany('restored', 700)))
     await setBack()
-    const after = await ids.nextMany('restored', 5000)
-    expect(new Set([...before, ...after]).size).toBe(5500)
+    await expect(takeAll(behind)).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
+    await expect(behind.next('restored')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
+    // Ids of the other are above what this one could know. It reads the table within this time, and raises it.
+    runtime.clock.advance(60_000)
+    await ahead.refresh()
+    await expect(behind.next('restored')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
+    for (const ids of [behind, ahead]) {
+      runtime.clock.advance(90_001)
+      await waitFor(() =>
+        ids.next('restored').then(
+          (id) => given.push(id) > 0,
+          () => {
+            runtime.clock.advance(200)
+            return false
+          },
+        ),
+      )
+      given.push(...(await ids.nextMany('restored', 5000)))
+    }
+    expect(new Set(given).size).toBe(given.length)
     expect(alarms).toContain('FB_IDS_SEGMENT_BACKWARD')
     expect((await store.rows()).find(({ tag }) => tag === 'restored')!.maxId > 5500n).toBe(true)
-    await ids.close()
-  })
+    await Promise.all([behind, ahead].map((ids) => ids.close()))
+  }, 300_000)
 
   test('tags differ by case and take any letters', async () => {
     await store.add('Fall', 1, 1n, 'großer Fall')

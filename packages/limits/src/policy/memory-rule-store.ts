@@ -114,7 +114,10 @@ export class MemoryRuleStore implements RuleStore {
       // Only what comes after the first `base` of the day counts against the limit.
       if (++numbers.usedToday <= rule.base) return
     }
-    if (numbers.used++ === 0) numbers.endsAt = windowEnd(rule, now, days)
+    if (numbers.used++ > 0) return
+    // What is over the base of a day is counted for that day, also while the clock is back in the one before.
+    const isOfDay = rule.method === 'base' && rule.timeSeconds === daySeconds
+    numbers.endsAt = isOfDay ? numbers.dayEndsAt : windowEnd(rule, now, days)
   }
 
   /** Sweeps up to two obsolete counters, and drops one if none is obsolete and the store is full. */

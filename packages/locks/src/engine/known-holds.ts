@@ -34,6 +34,7 @@ export class KnownHolds {
   }
 }
 
-function keyOf(protocol: LockProtocol, owner: string): string {
-  return `${protocol.id} ${owner}`
+/** By the key in Redis: the fair lock and the plain one of a name are one lock. */
+function keyOf({ leaseKey }: LockProtocol, owner: string): string {
+  return `${leaseKey} ${owner}`
 }

@@ -48,6 +48,7 @@ export class FairProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #keys: readonly string[]
@@ -62,6 +63,7 @@ export class FairProtocol implements LockProtocol {
     this.name = name
     this.id = `fair ${name}`
     this.leaseKey = lock
+    this.tokenKeys = [token, epoch]
     this.#turns = `${besideName('firebreak_lock_turn', name)}:`
     this.channel = this.#turns + options.instanceId
     this.#keys = [lock, queue, alive, token, epoch, channel]

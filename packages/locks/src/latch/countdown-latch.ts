@@ -1,7 +1,7 @@
 import { loadScript, publishCommand } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { besideName } from '../lock/lock-keys.ts'
-import { requireInteger } from '../options.ts'
+import { requireInteger, requireWait } from '../options.ts'
 import { GiveUp } from '../wait/give-up.ts'
 
 const countDownScript = /* @__PURE__ */ loadScript(new URL('./count-down.lua', import.meta.url))
@@ -40,6 +40,7 @@ export class CountdownLatch {
   /** Waits until the count is zero; false if `waitMs` passed first. Rejects with the reason of an aborted signal. */
   async wait(options: { readonly waitMs?: number; readonly signal?: AbortSignal } = {}): Promise<boolean> {
     const { waitMs = Number.POSITIVE_INFINITY, signal } = options
+    requireWait(waitMs)
     signal?.throwIfAborted()
     if ((await this.count()) === 0) return true
     const giveUp = new GiveUp(waitMs, signal, this.#engine.options.timers)

@@ -1,10 +1,9 @@
 import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import { keySlot } from '@firebreak/core/commands'
-import { loadScript, type Redis } from '@firebreak/redis'
+import type { Redis } from '@firebreak/redis'
 import type { LossReason } from '../errors.ts'
 import type { Hold } from './hold.ts'
-
-const renewScript = /* @__PURE__ */ loadScript(new URL('./renew.lua', import.meta.url))
+import { renewOne, renewScript } from './renew-one.ts'
 
 /** What the watchdog needs. */
 export interface WatchdogOptions {
@@ -75,11 +74,10 @@ export class Watchdog {
   async extend(hold: Hold, leaseMs: number): Promise<boolean> {
     const { protocol, owner } = hold
     const sentAt = this.#options.clock.now()
-    const args = [leaseMs, `${protocol.leaseShape}:${owner}`]
-    const [isOurs] = (await this.#redis.run(renewScript, [protocol.leaseKey], args)) as number[]
+    const isOurs = await renewOne(this.#redis, protocol, { owner, leaseMs })
     // Released or lost meanwhile: the answer no longer matters.
     if (hold.state !== 'held') return false
-    if (isOurs !== 1) {
+    if (!isOurs) {
       this.#lose(hold, 'taken')
       return false
     }

@@ -2,7 +2,7 @@ import type { AcquireRequest } from '../engine/acquire-request.ts'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { LockNotOwnedError, LockTimeoutError } from '../errors.ts'
 import type { Hold } from '../lease/hold.ts'
-import { requireInteger } from '../options.ts'
+import { requireInteger, requireWait } from '../options.ts'
 import type { Owners, ResolvedOwner } from '../owner/owners.ts'
 import { endWithUnlock } from './end-with-unlock.ts'
 import { LockHandle } from './lock-handle.ts'
@@ -86,7 +86,6 @@ export class LeasedLock {
     leaseMs?: number,
     options: Omit<LockOptions, 'leaseMs'> = {},
   ): Promise<LockHandle | undefined> {
-    if (!(waitMs >= 0)) requireInteger('waitMs', waitMs, 0)
     return this.#take(waitMs, leaseMs === undefined ? options : { ...options, leaseMs }, this.#toHandle)
   }
 
@@ -143,6 +142,7 @@ export class LeasedLock {
     const { leaseMs, signal } = options
     try {
       if (leaseMs !== undefined) requireInteger('leaseMs', leaseMs, 1)
+      requireWait(waitMs)
     } catch (error) {
       return Promise.reject(error)
     }

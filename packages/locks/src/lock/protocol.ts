@@ -23,6 +23,8 @@ export interface LockProtocol {
   readonly id: string
   /** The key that carries the lease. */
   readonly leaseKey: string
+  /** Where its tokens are counted, and the end of their last epoch. */
+  readonly tokenKeys: readonly [counter: string, epoch: string]
   /** How the lease is kept: with the whole key (`hash`), or for each owner (`set`). */
   readonly leaseShape: 'hash' | 'set'
   readonly channel: string

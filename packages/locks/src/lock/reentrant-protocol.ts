@@ -38,6 +38,7 @@ export class ReentrantProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #acquireKeys: readonly string[]
@@ -49,6 +50,7 @@ export class ReentrantProtocol implements LockProtocol {
     this.name = name
     this.id = `lock ${name}`
     this.leaseKey = keys.lock
+    this.tokenKeys = [keys.token, keys.epoch]
     this.channel = keys.channel
     this.#acquireKeys = [keys.lock, keys.token, keys.epoch]
     this.#releaseKeys = [keys.lock, keys.channel]

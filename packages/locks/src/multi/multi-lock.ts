@@ -4,7 +4,7 @@ import { LockTimeoutError } from '../errors.ts'
 import type { Hold } from '../lease/hold.ts'
 import { endWithUnlock } from '../lock/end-with-unlock.ts'
 import type { LeasedLock, LockOptions, WithLockOptions } from '../lock/leased-lock.ts'
-import { requireInteger } from '../options.ts'
+import { requireInteger, requireWait } from '../options.ts'
 import type { Owners } from '../owner/owners.ts'
 
 /** All locks of a multi-lock, held together. */
@@ -113,6 +113,7 @@ export class MultiLock {
   }
 
   async #takeAll(waitMs: number, options: LockOptions): Promise<Hold[] | undefined> {
+    requireWait(waitMs)
     const deadline = this.#engine.now() + waitMs
     let first = 0
     for (;;) {

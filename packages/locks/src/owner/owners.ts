@@ -48,14 +48,16 @@ export class Owners {
 
   /** The owner of a call, if it can be identified. */
   find(protocol: LockProtocol, named: string | undefined): ResolvedOwner | undefined {
-    if (named !== undefined) return { owner: `${this.#instanceId}:${named}`, isKnown: true }
+    if (named !== undefined)
+      return { owner: `${this.#instanceId}:${named.startsWith('#') ? '#' : ''}${named}`, isKnown: true }
     // A second permit is another permit, not the first one entered again.
     if (protocol.kind === 'permit') return undefined
     for (let scope = this.#scopes.getStore(); scope !== undefined; scope = scope.parent) {
       if (scope.kind === 'task') return { owner: scope.owner, isKnown: true }
       const { hold } = scope
       if (hold.state !== 'held' || hold.protocol.name !== protocol.name) continue
-      if (hold.protocol.kind === protocol.kind) return { owner: hold.owner, isKnown: true, hold }
+      // The fair lock and the plain one of a name are one lock.
+      if (hold.protocol.leaseKey === protocol.leaseKey) return { owner: hold.owner, isKnown: true, hold }
       // A reader and a writer of one name are one owner: a writer may read.
       if (isReadWrite(hold.protocol) && isReadWrite(protocol)) return { owner: hold.owner, isKnown: true }
     }
@@ -72,8 +74,9 @@ export class Owners {
     return this.#scopes.run({ kind: 'task', owner: this.#fresh(), parent: undefined }, fn)
   }
 
+  /** No name that a call gives: an owner who is called `7` is not the seventh without a name. */
   #fresh(): string {
-    return `${this.#instanceId}:${++this.#sequence}`
+    return `${this.#instanceId}:#${++this.#sequence}`
   }
 }
 

@@ -17,6 +17,7 @@ export class ReadProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #keys: ReadWriteKeys
@@ -27,6 +28,7 @@ export class ReadProtocol implements LockProtocol {
     this.name = name
     this.id = `read ${name}`
     this.leaseKey = this.#keys.readers
+    this.tokenKeys = [this.#keys.token, this.#keys.epoch]
     this.channel = this.#keys.channel
   }
 

@@ -17,6 +17,7 @@ export class WriteProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #keys: ReadWriteKeys
@@ -29,6 +30,7 @@ export class WriteProtocol implements LockProtocol {
     this.name = name
     this.id = `write ${name}`
     this.leaseKey = this.#keys.writer
+    this.tokenKeys = [this.#keys.token, this.#keys.epoch]
     this.channel = this.#keys.channel
   }
 

@@ -23,6 +23,7 @@ export class PermitProtocol implements LockProtocol {
   readonly name: string
   readonly id: string
   readonly leaseKey: string
+  readonly tokenKeys: readonly [string, string]
   readonly channel: string
   readonly #redis: Redis
   readonly #permits: number
@@ -36,9 +37,9 @@ export class PermitProtocol implements LockProtocol {
     this.id = `permit ${name}`
     this.leaseKey = besideName('firebreak_semaphore', name)
     this.channel = besideName('firebreak_semaphore_channel', name)
-    const token = besideName('firebreak_semaphore_token', name)
+    this.tokenKeys = [besideName('firebreak_semaphore_token', name), besideName('firebreak_semaphore_epoch', name)]
     this.#addedKey = besideName('firebreak_semaphore_added', name)
-    this.#acquireKeys = [this.leaseKey, token, besideName('firebreak_semaphore_epoch', name), this.#addedKey]
+    this.#acquireKeys = [this.leaseKey, ...this.tokenKeys, this.#addedKey]
   }
 
   acquire(call: AcquireCall): Promise<RedisReply> {

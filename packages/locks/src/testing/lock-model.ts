@@ -19,6 +19,7 @@ import type { LeasedLock } from '../lock/leased-lock.ts'
 import type { LockHandle } from '../lock/lock-handle.ts'
 import { Locks } from '../locks.ts'
 import { BrokenLaw } from './broken-law.ts'
+import { Replica, ReplicatedRedis } from './replica.ts'
 import { Steward } from './steward.ts'
 
 /*
@@ -27,12 +28,17 @@ import { Steward } from './steward.ts'
  * either writes are lost, or the clock walks both ways and nothing is lost; where both happen at once, tokens may go back
  * (the guide says so), but for no process below what it has seen.
  *
+ * In a second model a replica must have every lock (`WAIT`). It falls behind and is promoted with what it has, in some runs
+ * while the clock walks; one process follows the promotion without a new connection that it knows of.
+ *
  * Laws, as the guide promises them:
  *
  * - A token is greater than every token of that lock that anybody had when it was asked for, whatever was lost; where the
  *   clock walks as well, than every one that the asking process had.
  * - Two owners of an exclusive lock hold it at once only where Redis has lost writes, or its clock was set (which ends
  *   leases early), since the first of them took it; and no more owners hold permits than there are.
+ * - Where a replica must have every lock, tokens ascend whatever the clock does, and a lock that was not renewed yet is held
+ *   by nobody else after a promotion.
  * - `withLock` resolves only where the lock was ours to the end, and rejects with the result where it was not.
  * - An extended lease lasts as long as was asked for.
  * - When all is well again, everybody gets every lock, and none that is renewed is lost, however short its lease.
@@ -49,13 +55,25 @@ const leaseMs = 900
 const tokenMemoryMs = 60_000
 const permits = 2
 const apps = ['app-1', 'app-2', 'app-3']
-const losing = ['loseWrites', 'killEmpty', 'clockStep']
+const losing = ['loseWrites', 'killEmpty', 'clockStep', 'promote']
 
 const lossy: FaultChoice[] = [
   { kind: 'loseWrites', targets: ['redis'], amount: [50, 900], weight: 6 },
   { kind: 'killEmpty', targets: ['redis'], forMs: [5, 400] },
 ]
 const walking: FaultChoice[] = [{ kind: 'clockStep', targets: ['redis'], amount: [-2000, 2000], weight: 5 }]
+/** Whose connections break is told of it, save `app-3`: for that one only promotions happen. */
+const told = ['app-1', 'app-2']
+const promoting: FaultChoice[] = [
+  { kind: 'promote', targets: ['redis'], weight: 6 },
+  { kind: 'fallBehind', targets: ['redis'], forMs: [20, 900], weight: 6 },
+  { kind: 'clockStep', targets: ['redis'], amount: [-2000, 2000], weight: 3 },
+  { kind: 'cut', targets: [...told, 'steward'], weight: 3 },
+  { kind: 'freeze', targets: ['redis'], forMs: [5, 1200] },
+  { kind: 'slow', targets: ['app-1>redis:6379', 'app-2>redis:6379'], forMs: [50, 800], amount: [5, 300] },
+  { kind: 'freeze', targets: apps, forMs: [5, 2500], weight: 2 },
+  { kind: 'kill', targets: told, forMs: [5, 1000] },
+]
 const faults: FaultChoice[] = [
   { kind: 'kill', targets: ['redis'], forMs: [5, 1500] },
   { kind: 'freeze', targets: ['redis'], forMs: [5, 1200] },
@@ -72,6 +90,19 @@ export function lockSchedule(chance: Chance): FaultSchedule {
   const choices = [...worst, ...faults]
   const drawn = randomSchedule(chance, choices, { count: 25, toMs: 15_000 })
   return drawn.flatMap((fault) => [fault, ...companions(fault, chance)]).sort((a, b) => a.atMs - b.atMs)
+}
+
+/** The faults of one run in which a replica must have every lock: it is promoted while it is behind. */
+export function replicatedSchedule(chance: Chance): FaultSchedule {
+  const walks = chance.next() < 0.5
+  const choices = walks ? promoting : promoting.filter(({ kind }) => kind !== 'clockStep')
+  const drawn = randomSchedule(chance, choices, { count: 25, toMs: 15_000 })
+  const scenes = drawn.flatMap((fault): Fault[] => {
+    if (fault.kind !== 'promote') return [fault]
+    const forMs = Math.round(chance.between(30, 400))
+    return [{ kind: 'fallBehind', target: 'redis', atMs: Math.max(0, fault.atMs - forMs), forMs: forMs + 1 }, fault]
+  })
+  return scenes.sort((a, b) => a.atMs - b.atMs)
 }
 
 /**
@@ -96,6 +127,7 @@ interface Held {
   readonly handle: LockHandle
   readonly app: string
   readonly losses: number
+  readonly atMs: number
 }
 
 /** The laws of all locks, checked by an observer. */
@@ -106,14 +138,17 @@ class Oracle {
   readonly #isWeak: boolean
   readonly #held = new Map<string, Set<Held>>()
   readonly #alive: (app: string) => boolean
+  /** A lock that was not renewed yet is in the replica too: promotions are no excuse for it. */
+  readonly #freshMs: number
   /** How often Redis has lost writes, or had its clock set. */
   losses = 0
   taken = 0
 
   /** @param isWeak writes are lost and the clock walks: only what a process has seen itself binds its next token */
-  constructor(alive: (app: string) => boolean, isWeak: boolean) {
+  constructor(alive: (app: string) => boolean, isWeak: boolean, freshMs: number) {
     this.#alive = alive
     this.#isWeak = isWeak
+    this.#freshMs = freshMs
   }
 
   /** The token that the next one of this process must exceed. */
@@ -132,12 +167,13 @@ class Oracle {
     this.taken++
     if (handle.token <= before) throw new Error(`${lock}: the token ${handle.token} is not above ${before}`)
     this.#highestOf(app).set(lock, Math.max(this.highest(lock, app), handle.token))
-    const held: Held = { handle, app: app.name, losses: this.losses }
+    const { elapsedMs: atMs } = app.world
+    const held: Held = { handle, app: app.name, losses: this.losses, atMs }
     const others = this.#held.get(lock) ?? new Set()
     this.#held.set(lock, others)
     const together = [...others].filter((other) => this.#alive(other.app) && other.handle.isHeld)
     // A hold that began before the last loss may be unknown to Redis; its owner hears of it at its next renewal.
-    const rightful = together.filter((other) => other.losses === this.losses)
+    const rightful = together.filter((other) => other.losses === this.losses || atMs - other.atMs < this.#freshMs)
     if (handle.isHeld && rightful.length >= most) throw new Error(`${lock}: ${rightful.length + 1} hold it at once`)
     others.add(held)
     return held
@@ -155,13 +191,25 @@ export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule):
   const lives = new Map<string, SimulatedProcess>()
   const has = (...kinds: readonly string[]) => schedule.some(({ kind }) => kinds.includes(kind))
   const isLossy = has('loseWrites', 'killEmpty')
-  const oracle = new Oracle((app) => lives.get(app)!.isAlive, isLossy && has('clockStep'))
+  const replica = has('promote') ? new Replica(world, valkey) : undefined
+  // Steps of the clock end leases early, promotions do not.
+  const freshMs = replica !== undefined && !has('clockStep') ? 150 : 0
+  const oracle = new Oracle((app) => lives.get(app)!.isAlive, isLossy && has('clockStep'), freshMs)
   const state = { isOver: false, isPeace: false }
   const start = (name: string): void => {
     const app = world.process(name)
     lives.set(name, app)
-    const client = new SimulatedRedis(app, network, 'redis:6379', { commandTimeoutMs: 700, resends: true })
-    const locks = new Locks(client as unknown as RedisClient, { leaseMs, tokenMemoryMs, runtime: app.runtime })
+    const options = { commandTimeoutMs: 700, resends: true }
+    const client =
+      replica === undefined
+        ? new SimulatedRedis(app, network, 'redis:6379', options)
+        : new ReplicatedRedis(app, replica, name === 'app-3', network, 'redis:6379', options)
+    const locks = new Locks(client as unknown as RedisClient, {
+      leaseMs,
+      tokenMemoryMs,
+      ...(replica !== undefined && { replicas: { count: 1, timeoutMs: 150 } }),
+      runtime: app.runtime,
+    })
     for (let task = 0; task < 3; task++) {
       app.start(async () => {
         while (!state.isOver) {
@@ -175,6 +223,10 @@ export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule):
   const player = new FaultPlayer(world, network.faults, valkey.faults).can(
     processFaults(apps.map((name) => ({ name, current: () => lives.get(name)!, restart: () => start(name) }))),
   )
+  player.can({
+    promote: () => void replica?.promote(),
+    fallBehind: () => replica?.fallBehind(),
+  })
   // Everything after the moment of the snapshot is lost.
   for (const { atMs, kind, amount = 100, forMs = 0 } of schedule.filter(({ kind }) => losing.includes(kind))) {
     const until = kind === 'loseWrites' ? amount : forMs

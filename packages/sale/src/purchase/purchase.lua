@@ -46,9 +46,11 @@ local now = tonumber(time[1])
 if now < begins then return {'early', begins - now, ''} end
 if now > ends then return known() or {'late', now - ends, ''} end
 if not voucher[6] then return {'adopt', 0, ''} end
+if #voucher[6] > 15 or not string.find(voucher[6], '^%-?%d+$') then return {'invalid', 0, 'sold ' .. voucher[6]} end
+local restocks = tonumber(voucher[5] or '0') or 0
 
 local isHolder = redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 1
-if not isHolder and stock <= 0 then return {'soldout', tonumber(voucher[5] or '0'), voucher[6]} end
+if not isHolder and stock <= 0 then return {'soldout', restocks, voucher[6]} end
 local answer = known()
 if answer then return answer end
 
@@ -59,7 +61,7 @@ if isHolder then
   -- A user in the set without a record was put there by hand.
   if held == 0 then held = 1 end
   if held >= perUser then return {'bought', held, string.sub(orders, 2)} end
-  if stock <= 0 then return {'soldout', tonumber(voucher[5] or '0'), voucher[6]} end
+  if stock <= 0 then return {'soldout', restocks, voucher[6]} end
 end
 
 local number = tonumber(last) + 1

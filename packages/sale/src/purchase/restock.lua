@@ -7,12 +7,13 @@
 --   'done'     with the stock and total now
 --   'unknown'  there is no such voucher
 --   'adopt'    run adopt.lua, then try again
---   'invalid'  the stock is no whole number: the text is what it is
+--   'invalid'  the stock or the live orders are no whole number: the text is which of them, and what it is
 --   'beyond'   there would be more than the greatest stock: nothing was changed, the stock and total as they are
 local voucher = redis.call('HMGET', KEYS[1], 'stock', 'sold')
 if not voucher[1] then return {'unknown', 0, 0} end
-if #voucher[1] > 15 or not string.find(voucher[1], '^%-?%d+$') then return {'invalid', 0, 0, voucher[1]} end
+if #voucher[1] > 15 or not string.find(voucher[1], '^%-?%d+$') then return {'invalid', 0, 0, 'stock ' .. voucher[1]} end
 if not voucher[2] then return {'adopt', 0, 0} end
+if #voucher[2] > 15 or not string.find(voucher[2], '^%-?%d+$') then return {'invalid', 0, 0, 'sold ' .. voucher[2]} end
 local stock, sold = tonumber(voucher[1]), tonumber(voucher[2])
 local time = redis.call('TIME')
 if redis.call('ZADD', KEYS[2], 'NX', time[1] * 1000000 + time[2], ARGV[2]) == 0 then return {'done', stock, stock + sold} end
@@ -25,5 +26,9 @@ redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - ARGV[5])
 local count = math.max(tonumber(ARGV[1]), -math.max(stock, 0))
 stock = stock + count
 redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock), 'total', string.format('%.0f', stock + sold))
-if count > 0 then redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HINCRBY', KEYS[1], 'restocks', 1)) end
+if count > 0 then
+  local restocks = (tonumber(redis.call('HGET', KEYS[1], 'restocks') or '0') or 0) + 1
+  redis.call('HSET', KEYS[1], 'restocks', string.format('%.0f', restocks))
+  redis.call(ARGV[4], ARGV[3], 'restock:' .. string.format('%.0f', restocks))
+end
 return {'done', stock, stock + sold}

@@ -195,10 +195,8 @@ export class Sale {
         return this.#buy(voucherId, userId, orderId, token)
       case 'taken':
         throw taken(voucherId, orderId)
-      case 'invalid': {
-        const [field = '', ...value] = text.split(' ')
-        throw voucherWrong(voucherId, field, value.join(' '), writtenByHand)
-      }
+      case 'invalid':
+        throw writtenWrong(voucherId, text)
       case 'unknown':
         throw unknown(voucherId)
     }
@@ -243,7 +241,7 @@ export class Sale {
       )) as ['done' | 'unknown' | 'adopt' | 'invalid' | 'beyond', number, number, string | undefined]
       if (code === 'done') return { stock, total }
       if (code === 'unknown') throw unknown(voucherId)
-      if (code === 'invalid') throw voucherWrong(voucherId, 'stock', text, writtenByHand)
+      if (code === 'invalid') throw writtenWrong(voucherId, text)
       if (code === 'beyond')
         throw voucherWrong(voucherId, 'the restock', count, `at most ${greatestNumber - stock} now`)
       await this.#redis.send(['SADD', registryKey, voucherId])
@@ -320,6 +318,12 @@ function taken(voucherId: string, orderId: string): SaleError {
     voucherId,
     `the order id ${orderId} belongs to another order, and nothing was sold; two sources of ids may share a worker id`,
   )
+}
+
+/** @param text the field and its value, as the scripts give them */
+function writtenWrong(voucherId: string, text = ''): SaleError {
+  const [field = '', ...value] = text.split(' ')
+  return voucherWrong(voucherId, field, value.join(' '), writtenByHand)
 }
 
 function unknown(voucherId: string): SaleError {

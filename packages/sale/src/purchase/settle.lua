@@ -16,6 +16,14 @@ if state == ARGV[2] then return {'already', state} end
 local from = ARGV[2] == 'refunded' and 'paid' or 'placed'
 if state ~= from then return {'refused', state} end
 
+-- A field that was written by hand, and is no number, stays as it is: an error here would leave the order half moved.
+local function add(field, change)
+  local value = redis.call('HGET', KEYS[1], field)
+  if not value or #value > 15 or not string.find(value, '^%-?%d+$') then return false end
+  redis.call('HINCRBY', KEYS[1], field, change)
+  return true
+end
+
 local time = redis.call('TIME')
 local millis = time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000))
 if ARGV[2] == 'expired' then
@@ -43,14 +51,14 @@ if ARGV[2] ~= 'paid' then
   end
   orders = kept
   if orders == '' then redis.call('SREM', KEYS[2], user) end
-  if redis.call('HEXISTS', KEYS[1], 'sold') == 1 then redis.call('HINCRBY', KEYS[1], 'sold', -1) end
+  add('sold', -1)
   -- A voucher whose hash is gone has no stock for the item; one field of it alone would be taken for a voucher.
-  if ARGV[5] == '1' and redis.call('HEXISTS', KEYS[1], 'stock') == 1 then
-    redis.call('HINCRBY', KEYS[1], 'stock', 1)
-    redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HINCRBY', KEYS[1], 'restocks', 1))
+  if ARGV[5] == '1' and add('stock', 1) then
+    if not add('restocks', 1) then redis.call('HSET', KEYS[1], 'restocks', 1) end
+    redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HGET', KEYS[1], 'restocks'))
     isAnnounced = true
-  elseif ARGV[5] ~= '1' and redis.call('HEXISTS', KEYS[1], 'total') == 1 then
-    redis.call('HINCRBY', KEYS[1], 'total', -1)
+  elseif ARGV[5] ~= '1' then
+    add('total', -1)
   end
 end
 redis.call('HSET', KEYS[3], user, last .. ' ' .. written .. orders)

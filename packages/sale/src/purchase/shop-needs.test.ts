@@ -211,14 +211,33 @@ describe('a voucher made by hand', () => {
     ['end', '', /end is ""/],
     ['begin', '1770000000000', /begin is "1770000000000"; it must be a whole number, times in seconds/],
     ['perUser', '0', /perUser is "0"/],
+    ['sold', 'few', /sold is "few"/],
   ])('with %s %j says so', async (field, value, sentence) => {
     const id = await open()
     await client.hset(saleKeys(id).voucher, field, value)
     const tried = sale.purchase(id, 'ann')
     await expect(tried).rejects.toMatchObject({ code: 'FB_SALE_VOUCHER_INVALID' })
     await expect(tried).rejects.toThrow(sentence)
-    if (field === 'stock') await expect(sale.restock(id, 1)).rejects.toThrow(sentence)
+    if (field === 'stock' || field === 'sold') await expect(sale.restock(id, 1)).rejects.toThrow(sentence)
   })
+
+  test.each(['stock', 'sold', 'restocks', 'total'])(
+    'whose %s is no number any more lets an order be moved on whole, or not at all',
+    async (field) => {
+      const id = await open({ stock: 5, perUser: 2 })
+      const [first, second] = [orderOf(await sale.purchase(id, 'ann')), orderOf(await sale.purchase(id, 'ann'))]
+      await client.hset(saleKeys(id).voucher, field, 'scribble')
+      expect(await sale.pay(id, first)).toEqual({ result: 'done', state: 'paid' })
+      expect(await sale.refund(id, first, { toStock: false })).toEqual({ result: 'done', state: 'refunded' })
+      expect(await sale.cancel(id, second)).toEqual({ result: 'done', state: 'cancelled' })
+      expect(await sale.ordersOf(id, 'ann')).toEqual([])
+      expect(await client.sismember(saleKeys(id).users, 'ann')).toBe(0)
+      // Each event names the one before it.
+      const entries = await client.xrange(saleKeys(id).orders, '-', '+')
+      const previous = entries.map(([, fields]) => fields[fields.indexOf('prev') + 1])
+      expect(previous).toEqual(['-', ...entries.slice(0, -1).map(([entryId]) => entryId)])
+    },
+  )
 
   test('without an end says so', async () => {
     const id = `hand-${++counter}`

@@ -64,7 +64,8 @@ export const idsSettings: SettingTable = {
       placeholder: 'URL,…',
       default: 'sqlite:firebreak-ids.db',
       isSecret: true,
-      summary: 'where segments are stored: mysql:// (?ssl-mode=VERIFY_IDENTITY for TLS), postgres:// (?sslmode=verify-full) or sqlite:FILE; the flag may be repeated',
+      summary:
+        'where segments are stored: mysql:// (?ssl-mode=VERIFY_IDENTITY for TLS), postgres:// (?sslmode=verify-full) or sqlite:FILE; the flag may be repeated',
     },
     {
       name: 'tag',

@@ -57,6 +57,8 @@ methods.base = {
         c.isMoved = c.isMoved or c.dayStop < dayStop
       end
     end
+    -- What is over the base of a day is counted for that day, also while the clock is back in the one before.
+    if c.time == 0 and c.used == 0 then c.stop = c.dayStop end
   end,
   add = function(c, units)
     if units < 0 or c.day >= c.base then c.used = max(0, c.used + units) end

@@ -41,19 +41,6 @@ const planted: readonly Omit<Mutant, 'model'>[] = [
     replace: 'return stop',
   },
   {
-    name: 'the expiry of a state does not outlast a step of the clock',
-    file: `${redis}/lua/time.lua`,
-    find: `local grace = given == '' and 1000 or 3600000`,
-    replace: 'local grace = 0',
-  },
-  {
-    name: 'a charge whose connection was lost is sent again',
-    file: `${redis}/server-scripts.ts`,
-    find: 'atMostOnce: true',
-    replace: 'atMostOnce: false',
-    isQuick: true,
-  },
-  {
     name: 'a call that comes too late is charged',
     file: `${redis}/lua/time.lua`,
     find: `if ARGV[2] ~= '' and now > tonumber(ARGV[2]) then return { now } end`,

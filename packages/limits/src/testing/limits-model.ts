@@ -50,7 +50,7 @@ import { Ledger } from './ledger.ts'
  */
 
 /** What `npm test` plays. */
-export const quickSeeds: readonly number[] = Array.from({ length: 6 }, (_, index) => index + 1)
+export const quickSeeds: readonly number[] = Array.from({ length: 8 }, (_, index) => index + 1)
 
 const apps = ['app-1', 'app-2', 'app-3']
 const limit = 10
@@ -114,7 +114,7 @@ export async function playLimits(world: SimulatedWorld, schedule: FaultSchedule)
   const network = new VirtualNetwork(world, { delayMs: [0.1, 3] })
   const valkey = new VirtualValkey(world, 'redis').listen(network, 'redis:6379')
   const stretches = new Map(Object.keys(shared).map((name) => [name, new ClockStretches(windowMs)]))
-  const ledger = new Ledger()
+  const ledger = new Ledger(schedule.some(({ kind }) => kind === 'loseWrites' || kind === 'killEmpty'))
   const latecomers = new Latecomers(valkey)
   const state = { isOver: false, calls: 0 }
   const read = (): void => {

@@ -17,7 +17,7 @@ const counters = {
 }
 
 /** A second of a thousand reads of `k`, and a shield's word on how many of them its cache answered. */
-function oneSecond(test: TestCore, localHits: number): void {
+function oneSecond(test: TestCore, localHits: number, state: 'live' | 'connecting' = 'live'): void {
   test.keepReporting(1000, { k: 100 })
   const effect = {
     redisClusterId: 'main',
@@ -35,7 +35,7 @@ function oneSecond(test: TestCore, localHits: number): void {
     isOff: false,
     counters,
     keys: [effect],
-    watchers: [],
+    watchers: [{ redisClusterId: 'main', kind: 'tracking', state, detail: '' }],
   }
   test.core.fleet.takeStatus([...test.core.fleet.hosts.all()][0] as never, status)
 }
@@ -59,6 +59,16 @@ test('a strategy that brings nothing is rolled back, another one taken, and that
   const events = await hub.store.history({ limit: 100 })
   const rollback = events.find(({ kind }) => kind === 'rollback')
   expect(rollback?.text).toMatch(/^LocalCache is rolled back: it answered only 0\.0 % of \d+ reads; now Observe$/)
+})
+
+test('an outage of Redis is no word on a strategy: it is in force when Redis is back', async () => {
+  const hub = await TestCore.open([rule])
+  for (let second = 0; second < 10; second++) oneSecond(hub, 990)
+  for (let second = 0; second < 30; second++) oneSecond(hub, 0, 'connecting')
+  for (let second = 0; second < 30; second++) oneSecond(hub, 990)
+  expect(strategyOf(hub)).toBe('LocalCache')
+  await hub.clock.advanceAsync(2000, 100)
+  expect((await hub.store.history({ limit: 100 })).filter(({ kind }) => kind === 'rollback')).toEqual([])
 })
 
 test('a strategy that helps stays', async () => {

@@ -76,8 +76,9 @@ export class Fleet {
     instance.takeStatus(status, now, this.#tableVersionOf?.(instance.serviceId))
     this.#onStatus?.(instance, status, now)
     this.#alarms.tellTroubles(instance, status.troubles ?? [])
+    const unwatched = unwatchedOf(status)
     for (const effect of status.keys) {
-      this.effects.add(effect, now, instance.instanceId)
+      this.effects.add(effect, now, instance.instanceId, !unwatched.has(effect.redisClusterId))
       this.#onEffect(effect, instance.hostId)
       const { ruleId, staleMs } = effect
       if (ruleId !== undefined && staleMs !== undefined) this.#alarms.observe(ruleId, staleMs, now)
@@ -136,4 +137,15 @@ export class Fleet {
     this.tokenProcesses.watch(now)
     for (const tellers of Object.values(this.tellers)) tellers.watch(now)
   }
+}
+
+/**
+ * The clusters whose changes a process cannot follow right now: no strategy can help it there, because its Redis is
+ * unreachable or has only just come back.
+ */
+function unwatchedOf({ watchers }: StatusPayload): ReadonlySet<string> {
+  const unwatched = new Set<string>()
+  for (const { redisClusterId, state } of watchers)
+    if (state === 'connecting' || state === 'expired') unwatched.add(redisClusterId)
+  return unwatched
 }

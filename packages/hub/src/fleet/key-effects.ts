@@ -35,16 +35,21 @@ export class KeyEffects {
   readonly #keys = new Map<string, EffectOfKey>()
   #takenPlaces = 0
 
-  /** One process counts no more than the others on average: none can make a strategy look useless by itself. */
-  add(effect: KeyEffect, now: number, instanceId: string): void {
+  /**
+   * One process counts no more than the others on average: none can make a strategy look useless by itself. What it reports
+   * while it cannot follow changes of its Redis says nothing about the strategy.
+   */
+  add(effect: KeyEffect, now: number, instanceId: string, isWatching = true): void {
     const key = parseKeyText(effect.key)
     if (key === undefined) return
     const known = this.#find(effect.redisClusterId, key, now)
     if (known === undefined) return
     const part = partOf(known, effect.localHits + effect.redisReads + effect.errors, now, instanceId)
-    known.localHits.add(now, effect.localHits * part)
-    known.redisReads.add(now, effect.redisReads * part)
-    known.errors.add(now, effect.errors * part)
+    if (isWatching) {
+      known.localHits.add(now, effect.localHits * part)
+      known.redisReads.add(now, effect.redisReads * part)
+      known.errors.add(now, effect.errors * part)
+    }
     if (effect.combined !== undefined) (known.combined ??= new SlidingWindow(windowMs)).add(now, effect.combined)
     known.saved += savedReads({ local: effect.localHits, limited: effect.limited ?? 0 }) * part
     known.bytesSaved += effect.bytesSaved

@@ -184,14 +184,15 @@ test('a call that may have happened is made once by its id, at whatever hub and 
   // What others have changed since stays as it is, also for a moment at the hub that is asked again.
   expect(await call(two, 'POST', '/v1/switch', 'on', { isOff: false })).toBe(200)
   const turned: boolean[] = []
-  for (const { core } of hubs) {
+  for (const hub of hubs) {
+    const { core } = hub
     await waitFor(() => !core.delivery.isOff)
     const setOff = core.delivery.setOff.bind(core.delivery)
     core.delivery.setOff = (isOff) => {
       turned.push(isOff)
       setOff(isOff)
     }
-    await core.setOff(true, 'ann', 'off')
+    expect(await call(hub, 'POST', '/v1/switch', 'off', { isOff: true })).toBe(200)
     await core.settled()
   }
   expect(turned).not.toContain(true)
@@ -199,7 +200,6 @@ test('a call that may have happened is made once by its id, at whatever hub and 
   expect(await call(one, 'DELETE', '/v1/rules/a', 'another')).toBe('FB_NOT_FOUND')
   // An id that cannot be kept is refused: the change would be made twice.
   expect(await call(one, 'PUT', '/v1/rules/d', 'an id', { prefix: 'd', threshold: 3 })).toBe('FB_INPUT_INVALID')
-  expect(await call(one, 'PUT', '/v1/rules/d', 'restored.1', { prefix: 'd', threshold: 3 })).toBe('FB_INPUT_INVALID')
 }, 60_000)
 
 test('a switch thrown while the store is away holds, reaches the store with its audit entry, and is not undone', async () => {

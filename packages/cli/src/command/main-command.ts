@@ -3,7 +3,7 @@ import { commands } from '../commands/index.ts'
 import { runCommand } from './run-command.ts'
 
 /** Runs the command that the process was started with; returns its exit code. */
-export function main(): Promise<number> {
+export async function main(): Promise<number> {
   const ended = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     process.on(name, () => {
@@ -17,14 +17,20 @@ export function main(): Promise<number> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0)
   })
-  return runCommand(commands, process.argv.slice(2), {
+  const code = await runCommand(commands, process.argv.slice(2), {
     env: process.env,
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     signal: ended.signal,
   })
+  // A driver that still holds a connection or a timer must not keep a process that was told to end.
+  if (ended.signal.aborted) setTimeout(() => process.exit(code), lingerMs).unref()
+  return code
 }
+
+/** How long a command that was stopped, and has returned, may still hold its process. */
+const lingerMs = 5000
 
 /** How often to check whether npm's shell is still running. */
 const npmCheckMs = 250

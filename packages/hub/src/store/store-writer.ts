@@ -36,6 +36,7 @@ export class StoreWriter {
   #batches = 0
   #pump: Promise<void> | undefined
   #isClosing = false
+  #isClosed = false
   /** Ends the pause before the first write. */
   #begin: (() => void) | undefined
   #endWait: (() => void) | undefined
@@ -88,6 +89,8 @@ export class StoreWriter {
 
   /** A write that is kept until the store has it, or until the next one `of` the same subject, which supersedes it. */
   write(of: string, work: Work): void {
+    // The store is closed: what comes this late has nowhere to go.
+    if (this.#isClosed) return
     this.#queue.set(of, { work })
     this.#start()
   }
@@ -104,6 +107,7 @@ export class StoreWriter {
     this.#begin?.()
     this.#endWait?.()
     await this.#pump
+    this.#isClosed = true
   }
 
   /** Like `write`, after everything that is waiting; not for continual writes, which would never get their turn. */

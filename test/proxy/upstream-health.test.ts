@@ -76,6 +76,7 @@ test('a Redis that goes is told, and that it is back, with the connections that 
   expect(await redis.ask('SET', 'k', 'v')).toBe('+OK\r\n')
   await waitFor(async () => (await ready(proxy)).status === 200)
   expect(await figures(proxy, 'upstream_lost_total', 'node')).toEqual({ [node]: 0 })
+  expect(await redis.ask('FIREBREAK', 'INFO')).toContain('firebreak_upstream_away:0\r\n')
   await server.stop()
   await waitFor(() => told.length > 0)
   expect(told).toEqual([expect.stringContaining(`warn Redis at ${node} is unreachable (`)])

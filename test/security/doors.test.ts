@@ -319,7 +319,7 @@ test('a client certificate is an identity on the hub, and a renewed server certi
   const page = new WebSocket(`wss://127.0.0.1:${ports.http}/v1/live`, who(annCert))
   await new Promise((resolve) => page.once('message', resolve))
   writeFileSync(files.caFile, '')
-  await waitFor(() => child.output().includes('holds no certificate'), { timeoutMs: 10_000 })
+  await waitFor(() => child.output().includes('contains no certificate'), { timeoutMs: 10_000 })
   expect([sensor.closed, page.readyState]).toEqual([undefined, WebSocket.OPEN])
   writeFileSync(files.caFile, annCert.cert)
   await waitFor(() => sensor.closed !== undefined, { timeoutMs: 10_000 })

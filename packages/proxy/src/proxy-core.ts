@@ -5,6 +5,7 @@ import { type Claim, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, ProxyClient } from './client/proxy-client.ts'
+import { StrangerAccess } from './client/stranger-access.ts'
 import { Strangers } from './client/strangers.ts'
 import type { OnlyNode } from './cluster/cluster-of-one.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
@@ -74,6 +75,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly slowReaderMs: number
   readonly users: LogIn | undefined
   readonly #users: ProxyUsers | undefined
+  readonly strangerAccess: StrangerAccess
   readonly #strangers = new Strangers()
   readonly clients = new Set<ClientConnection>()
   readonly roster: ClientRoster
@@ -102,6 +104,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     const { transports, runtime = systemRuntime, place = alone() } = world
     this.runtime = runtime
     this.turn = new Turn(runtime)
+    this.strangerAccess = new StrangerAccess(runtime.clock)
     this.#options = options
     this.#mode = mode
     this.#world = world

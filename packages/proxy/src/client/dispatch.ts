@@ -77,14 +77,14 @@ export function dispatchRare(client: ProxyClient): boolean {
 }
 
 /**
- * The proxy's own command. It tells of other clients and of the nodes, so that whoever has yet to show a password is asked
- * for one where Redis asks for it: a PING goes in front.
+ * The proxy's own command. It tells of other clients and of the nodes, so a client that has shown no password is answered
+ * only where Redis answers such clients: a PING asks it.
  */
 function answerOwn(client: ProxyClient): boolean {
   const { host, session, slots } = client
   const words = client.request.list().map((word) => Buffer.from(word))
   const answer = () => ownReply(client, words)
-  if (host.users !== undefined || session.identity.id !== nobody.id) {
+  if (host.users !== undefined || session.identity.id !== nobody.id || host.strangerAccess.isFresh) {
     client.answerNow(answer())
     return true
   }

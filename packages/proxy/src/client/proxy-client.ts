@@ -20,6 +20,7 @@ import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
+import type { StrangerAccess } from './stranger-access.ts'
 
 /**
  * A client, its connection, its proxy and its shield, as they see each other. They depend on one another, so their
@@ -229,6 +230,8 @@ export interface ClientHost {
   readonly observed: Observed
   /** Logs in as the proxy's own users; undefined if AUTH is passed on to the server. */
   readonly users: ClientLogIn | undefined
+  /** For clients that have shown no password. */
+  readonly strangerAccess: StrangerAccess
   /** The proxy as a cluster of one, if it presents itself that way. */
   onlyNode(client: ProxyClient): OnlyNode | undefined
   /** CLIENT PAUSE or UNPAUSE was carried out. */

@@ -21,10 +21,14 @@ export class AllowedReply implements ReplyTarget {
     this.#pieces.push(Buffer.from(bytes.subarray(start, end)))
     if (!isLast) return
     const reply = Buffer.concat(this.#pieces)
-    this.#client.answer(this.#slot, reply.toString('latin1', 0, pong.length) === pong ? this.#answer() : reply)
+    const isLetIn = reply.toString('latin1', 0, pong.length) === pong
+    this.#client.host.strangerAccess.learn(isLetIn)
+    this.#client.answer(this.#slot, isLetIn ? this.#answer() : reply)
   }
 
   onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
-    this.#client.onLost(this.#slot, error, wasSent)
+    // Of an unreachable Redis the proxy has most to tell.
+    if (this.#client.host.strangerAccess.areLetIn) this.#client.answer(this.#slot, this.#answer())
+    else this.#client.onLost(this.#slot, error, wasSent)
   }
 }

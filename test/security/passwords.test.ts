@@ -128,7 +128,7 @@ test('wrong passwords are limited by address and user, and logged without the pa
   // A name that nobody has may be somebody's password.
   expect(await guess('AUTH', 'my-password', 'x')).toMatch(/^-WRONGPASS /)
   const logged = () => proxy.child.output()
-  await waitFor(() => logged().includes('further ones are refused'))
+  await waitFor(() => logged().includes('further attempts are refused'))
   expect(logged()).toMatch(/wrong password .*"address":"127.0.0.1","user":"ann"/)
   expect(logged()).not.toMatch(/guess-|my-password/)
 })

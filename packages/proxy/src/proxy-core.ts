@@ -104,7 +104,6 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     const { transports, runtime = systemRuntime, place = alone() } = world
     this.runtime = runtime
     this.turn = new Turn(runtime)
-    this.strangerAccess = new StrangerAccess(runtime.clock)
     this.#options = options
     this.#mode = mode
     this.#world = world
@@ -145,6 +144,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       this.cluster = { topology, retryForMs: options.retryForMs }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
+    this.strangerAccess = new StrangerAccess(runtime, transports, () => this.node.target)
+    this.strangerAccess.refresh()
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield

@@ -78,13 +78,13 @@ export function dispatchRare(client: ProxyClient): boolean {
 
 /**
  * The proxy's own command. It tells of other clients and of the nodes, so a client that has shown no password is answered
- * only where Redis answers such clients: a PING asks it.
+ * only where Redis answers such clients. Where that is not known, or was not so, a PING in the client's name asks.
  */
 function answerOwn(client: ProxyClient): boolean {
   const { host, session, slots } = client
   const words = client.request.list().map((word) => Buffer.from(word))
   const answer = () => ownReply(client, words)
-  if (host.users !== undefined || session.identity.id !== nobody.id || host.strangerAccess.isFresh) {
+  if (host.users !== undefined || session.identity.id !== nobody.id || host.strangerAccess.areLetIn) {
     client.answerNow(answer())
     return true
   }

@@ -27,8 +27,6 @@ export class AllowedReply implements ReplyTarget {
   }
 
   onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
-    // Of an unreachable Redis the proxy has most to tell.
-    if (this.#client.host.strangerAccess.areLetIn) this.#client.answer(this.#slot, this.#answer())
-    else this.#client.onLost(this.#slot, error, wasSent)
+    this.#client.onLost(this.#slot, error, wasSent)
   }
 }

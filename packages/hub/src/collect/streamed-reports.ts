@@ -76,7 +76,8 @@ export class StreamedReports {
 
   #isRecent({ bytes, payloadStart }: Frame, ageMs: number): boolean {
     const { sendTs } = new BinaryReportCursor(bytes, payloadStart)
-    return Math.abs(this.#options.clock.now() - ageMs - sendTs) <= maxSkewMs
+    // A stamp from the future is a wrong clock, not a negative age.
+    return Math.abs(this.#options.clock.now() - Math.max(0, ageMs) - sendTs) <= maxSkewMs
   }
 
   /** The sender of the report: a stream's users are not ours, so each report is signed with its app token. */

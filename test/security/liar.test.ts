@@ -184,7 +184,7 @@ test.each([
   ],
   [
     'names',
-    'speaks of more clusters than maxInstanceClusters',
+    'names more clusters than maxInstanceClusters',
     (liar: RawSensor) => {
       const nodeCounts = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`named-${n}`, 2]))
       liar.send('status', statusOf({ nodeCounts }))

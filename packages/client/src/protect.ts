@@ -1,6 +1,6 @@
 import { version } from '@firebreak/core'
 import { type RedisClient, toRedis } from '@firebreak/redis'
-import type { ClusterShield, Shield } from '@firebreak/shield'
+import { type ClusterShield, isOffByEnvironment, type Shield } from '@firebreak/shield'
 import { ClusterClients, type Membership } from './clients/cluster-clients.ts'
 import type { ClientMember } from './clients/open-clients.ts'
 import { type ShieldUser, shareShield, type WarningListener } from './clients/shared-shields.ts'
@@ -104,10 +104,6 @@ export function peek(client: object, key: string): string | null | undefined {
     protection?.shield.trouble.failed(error)
     return undefined
   }
-}
-
-function isOffByEnvironment(): boolean {
-  return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
 }
 
 interface Library {

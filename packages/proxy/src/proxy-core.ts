@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Runtime, systemRuntime, type TimerHandle, version } from '@firebreak/core'
 import type { MetricFamily } from '@firebreak/core/metrics'
-import { type Claim, Shield } from '@firebreak/shield'
+import { type Claim, isOffByEnvironment, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, ProxyClient } from './client/proxy-client.ts'
@@ -435,8 +435,4 @@ const cloggedInFlight = 16
 /** True for a subscriber with no other request pending: what it waits for never ends. */
 function isListening({ slots, own: { pinned } }: ClientConnection): boolean {
   return slots.owed === 0 && pinned !== undefined && pinned.isSubscribed && pinned.inFlight === 0
-}
-
-function isOffByEnvironment(): boolean {
-  return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
 }

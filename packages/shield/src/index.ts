@@ -26,6 +26,7 @@ export type { HubChannel, HubChannelOwner, HubTransport } from './hub/hub-channe
 export type { Claim } from './hub/reporting.ts'
 export { KeyLimit, type KeyLimitOptions } from './limit/key-limit.ts'
 export { limitSpecOf } from './limit/limit-spec.ts'
+export { isOffByEnvironment } from './off-switch.ts'
 export { Shield } from './shield.ts'
 export {
   describeShieldRetry,

@@ -71,7 +71,9 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
   const sensors = confirmed.flatMap((answer) => answer.sensors ?? [])
   const late = sensors.filter((sensor) => sensor.isOff !== isOff).length
   const isWhole = confirmed.length === urls.length && late === 0
-  const partly = isOff ? 'Not everything is off: run this again.' : 'Not everything is back on: run this again.'
+  const again = isOff ? 'Not everything is off: run this again.' : 'Not everything is back on: run this again.'
+  const missing = `Every sensor of these has followed; a hub that did not answer follows when it is back and shares their store, otherwise run this again then.`
+  const partly = late === 0 ? missing : again
   const outcome = confirmed.length === 0 ? 'Nothing was switched.' : isWhole ? `${said}.` : partly
   io.stdout.write(
     `${confirmed.length} of ${urls.length} hubs confirmed, ${sensors.length - late} of ${sensors.length} sensors. ${outcome}\n`,

@@ -13,15 +13,15 @@ export const laws = {
   },
   ownWrites: {
     guide: 'consistency.md',
-    sentence: 'A client reads what it wrote, waited for or not',
+    sentence: 'A client reads what it wrote, awaited or not',
   },
   order: {
     guide: 'consistency.md',
-    sentence: `what it reads with commands that are answered from memory never goes backwards while it stays with one server's data, reconnects included.`,
+    sentence: `For one client, reads with commands that are answered from memory never go backwards while it stays with one server's data, including reconnects.`,
   },
   ttl: {
     guide: 'consistency.md',
-    sentence: `A value never outlives its key's TTL as PTTL told it together with the value`,
+    sentence: `A value never outlives its key's TTL, read by PTTL together with the value`,
   },
   sameReplies: {
     guide: 'client.md',
@@ -33,15 +33,15 @@ export const laws = {
   },
   limited: {
     guide: 'hub.md',
-    sentence: 'A limit per process is shared out over the processes of all hubs.',
+    sentence: 'A limit per process is divided among the processes of all hubs.',
   },
   agree: {
     guide: 'hub.md',
-    sentence: 'A change on one hub is in force on all within some 100 ms.',
+    sentence: 'A change on one hub is in force on all within about 100 ms.',
   },
   moved: {
     guide: 'hub.md',
-    sentence: 'sensors move to a hub of their list that is not cut off within 5 s.',
+    sentence: 'within 5 s sensors move to a hub of their list that is not cut off.',
   },
   forgotten: {
     guide: 'hub.md',
@@ -63,7 +63,7 @@ export const laws = {
   refused: {
     guide: 'hub.md',
     sentence:
-      'A change of a rule is refused with `FB_STORE_AWAY` (nothing was changed) or `FB_STORE_UNSURE` (it may have been made; with the same `idempotency-key` it is made only once).',
+      'A change of a rule fails with `FB_STORE_AWAY` (nothing was changed) or `FB_STORE_UNSURE` (it may have been made; resent with the same `idempotency-key` it is applied only once).',
   },
   audited: {
     guide: 'hub.md',
@@ -71,7 +71,7 @@ export const laws = {
   },
   history: {
     guide: 'hub.md',
-    sentence: 'Rules, switch, history and audit are common.',
+    sentence: 'Rules, switch, history and audit are shared.',
   },
   found: {
     guide: 'hub.md',
@@ -80,7 +80,7 @@ export const laws = {
   once: {
     guide: 'hub.md',
     sentence:
-      'counted once: the stream knows a message that is published twice, the hub a report by its process, sequence and time.',
+      'counted once: the stream recognises a message published twice, the hub a duplicate report by its process, sequence and time.',
   },
   counted: {
     guide: 'client.md',
@@ -97,7 +97,7 @@ export const laws = {
   },
   lapsed: {
     guide: 'hub.md',
-    sentence: 'Shields go on with the table they have until its entries lapse',
+    sentence: 'Shields keep using their table until its entries expire',
   },
   copied: {
     guide: 'client.md',
@@ -105,12 +105,12 @@ export const laws = {
   },
   cooled: {
     guide: 'client.md',
-    sentence: 'When the key cools, all go.',
+    sentence: 'When the key cools, all are removed.',
   },
   copies: {
     guide: 'client.md',
     sentence:
-      'all of which end by themselves (a copy within 7 s and `ttlJitterMs`, its owner a minute later, the version counter after an hour).',
+      'all of which expire by themselves (a copy within 7 s and `ttlJitterMs`, its owner a minute later, the version counter after an hour).',
   },
   bounded: {
     guide: 'client.md',

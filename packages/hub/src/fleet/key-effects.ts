@@ -37,7 +37,7 @@ export class KeyEffects {
 
   /**
    * One process counts no more than the others on average: none can make a strategy look useless by itself. What it reports
-   * while it cannot follow changes of its Redis says nothing about the strategy.
+   * while it cannot follow changes of its Redis, and answers nothing, says nothing about the strategy.
    */
   add(effect: KeyEffect, now: number, instanceId: string, isWatching = true): void {
     const key = parseKeyText(effect.key)
@@ -45,7 +45,7 @@ export class KeyEffects {
     const known = this.#find(effect.redisClusterId, key, now)
     if (known === undefined) return
     const part = partOf(known, effect.localHits + effect.redisReads + effect.errors, now, instanceId)
-    if (isWatching) {
+    if (isWatching || effect.localHits > 0) {
       known.localHits.add(now, effect.localHits * part)
       known.redisReads.add(now, effect.redisReads * part)
       known.errors.add(now, effect.errors * part)

@@ -30,22 +30,26 @@ describe('one server', () => {
     await server.cli('SET', 'now', 'v')
     const burst = () => server.cli('EVAL', "for i=1,300 do redis.call('GET', KEYS[1]) end", '1', 'now')
     await burst()
-    let calls = 0
+    const burstsAt: number[] = []
     let isOver = false
-    const startedAt = performance.now()
     const looking = findHotByScan({ target: { port: server.port }, resampleMs: 1200, match: 'now' }).finally(() => {
       isOver = true
     })
     while (!isOver) {
       await burst()
-      calls++
+      burstsAt.push(performance.now())
     }
     const finding = await looking
-    const perSecond = (calls * 300) / ((performance.now() - startedAt) / 1000)
+    // A busy machine sends unevenly: what the scan saw lies between the slowest and the fastest half second.
+    const rates = burstsAt.flatMap((from) => {
+      if (from + 500 > burstsAt.at(-1)!) return []
+      return burstsAt.filter((at) => at > from && at <= from + 500).length * 600
+    })
+    const [slowest, fastest] = [Math.min(...rates), Math.max(...rates)]
     const [key] = finding.keys
     expect(key!.relativeError!).toBeLessThan(0.5)
     // The truth lies within four standard errors, up or down.
-    const factor = Math.max(key!.accessesPerSecond! / perSecond, perSecond / key!.accessesPerSecond!)
+    const factor = Math.max(key!.accessesPerSecond! / fastest, slowest / key!.accessesPerSecond!)
     expect(factor).toBeLessThan(1 + 4 * key!.relativeError!)
     await server.cli('CONFIG', 'SET', 'lfu-log-factor', '0')
   })

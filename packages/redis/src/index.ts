@@ -3,7 +3,7 @@ export { type IoredisAddress, ioredisOptions } from './adapters/ioredis-options.
 export { fromNodeRedis, type NodeRedisLike } from './adapters/node-redis.ts'
 export { type OwnRedis, openRedis } from './adapters/open-redis.ts'
 export { type RedisClient, toRedis } from './adapters/to-redis.ts'
-export { publishCommand } from './publish-command.ts'
+export { type PublishCommand, publishCommand, withPublishCommand } from './publish-command.ts'
 export {
   type Redis,
   type RedisArgument,

@@ -56,7 +56,10 @@ test('of several hubs the first that can be reached is asked', async () => {
   await new Promise((resolve) => gone.close(resolve))
   expect(await firebreak(['keys'], { FIREBREAK_HUB: both })).toMatchObject({ code: 0, out: 'No keys.\n' })
   const other = await firebreak(['keys', '--hub', url.replace('http', 'https')])
-  expect([other.code, other.said]).toEqual([1, expect.stringContaining('has no TLS: write http:// if it is your hub')])
+  expect([other.code, other.said]).toEqual([
+    1,
+    expect.stringContaining('does not use TLS; write http:// if it is your hub'),
+  ])
   server.close()
 })
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { Redis, RedisReply } from '@firebreak/redis'
+import { publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
 import { type LockLostError, LocksClosedError, type LossReason } from '../errors.ts'
 import { Hold, type HoldOrigin, type HoldRequest } from '../lease/hold.ts'
 import { Watchdog } from '../lease/watchdog.ts'
@@ -41,6 +41,8 @@ export class LockEngine {
 
   constructor(redis: Redis, options: ResolvedLocksOptions) {
     this.redis = redis
+    // Known before the first release, which then need not wait for it.
+    if (redis.topology === 'cluster') void publishCommand(redis)
     this.options = options
     this.#mustKeep = options.replicas !== undefined || options.fsync !== undefined
     this.#tokens = new Tokens(redis.topology === 'standalone', options.tokenMemoryMs)

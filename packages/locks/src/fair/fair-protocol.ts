@@ -1,10 +1,10 @@
 import {
   defineScript,
   loadScript,
-  publishCommand,
   type Redis,
   type RedisReply,
   type RedisScript,
+  withPublishCommand,
 } from '@firebreak/redis'
 import { besideName, lockKeys } from '../lock/lock-keys.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
@@ -94,8 +94,9 @@ export class FairProtocol implements LockProtocol {
     return (await this.#run(keepWaitingScript, owners)) as string[]
   }
 
-  async #run(script: RedisScript, args: readonly (string | number)[]): Promise<RedisReply> {
-    const common = [this.#waiterTtlMs, await publishCommand(this.#redis), this.#turns]
-    return this.#redis.run(script, this.#keys, [...common, ...args])
+  #run(script: RedisScript, args: readonly (string | number)[]): Promise<RedisReply> {
+    return withPublishCommand(this.#redis, (command) =>
+      this.#redis.run(script, this.#keys, [this.#waiterTtlMs, command, this.#turns, ...args]),
+    )
   }
 }

@@ -1,4 +1,4 @@
-import { loadScript, publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
+import { loadScript, type PublishCommand, type Redis, type RedisReply, withPublishCommand } from '@firebreak/redis'
 import { defaultTokenMemoryMs, loadTokenEnding, tokenArgs } from '../token/token-script.ts'
 import { lockKeys } from './lock-keys.ts'
 import type { AcquireCall, LockProtocol } from './protocol.ts'
@@ -21,12 +21,13 @@ export async function setHoldCount(
 }
 
 /** Frees a lock that is a hash of its holder and notifies the channel: 1, or 0 if it was no longer the owner's. */
-export async function freeHash(
+export function freeHash(
   redis: Redis,
   keys: readonly [lock: string, channel: string],
   owner: string,
 ): Promise<RedisReply> {
-  return redis.run(releaseScript, keys, redis.topology === 'cluster' ? [owner, await publishCommand(redis)] : [owner])
+  if (redis.topology !== 'cluster') return redis.run(releaseScript, keys, [owner])
+  return withPublishCommand(redis, (command) => redis.run(releaseScript, keys, [owner, command]))
 }
 
 /** The reentrant lock, with the keys and messages of Java's Redisson. */
@@ -77,6 +78,7 @@ export class ReentrantProtocol implements LockProtocol {
   }
 
   async forceRelease(): Promise<boolean> {
-    return (await this.#redis.run(forceScript, this.#releaseKeys, [await publishCommand(this.#redis)])) === 1
+    const force = (command: PublishCommand) => this.#redis.run(forceScript, this.#releaseKeys, [command])
+    return (await withPublishCommand(this.#redis, force)) === 1
   }
 }

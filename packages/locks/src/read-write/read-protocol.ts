@@ -1,4 +1,4 @@
-import { publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
+import { type Redis, type RedisReply, withPublishCommand } from '@firebreak/redis'
 import { keepMember } from '../lease/keep-member.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
@@ -42,8 +42,8 @@ export class ReadProtocol implements LockProtocol {
     return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
   }
 
-  async release(owner: string): Promise<RedisReply> {
+  release(owner: string): Promise<RedisReply> {
     const keys = [this.leaseKey, this.channel]
-    return this.#redis.run(releaseScript, keys, [owner, await publishCommand(this.#redis)])
+    return withPublishCommand(this.#redis, (command) => this.#redis.run(releaseScript, keys, [owner, command]))
   }
 }

@@ -1,4 +1,4 @@
-import { loadScript, publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
+import { loadScript, type Redis, type RedisReply, withPublishCommand } from '@firebreak/redis'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { freeHash, setHoldCount } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
@@ -60,6 +60,7 @@ export class WriteProtocol implements LockProtocol {
 
   async #wait(owner: string, ms: number): Promise<void> {
     const { readers, waiting, channel } = this.#keys
-    await this.#redis.run(waitScript, [readers, waiting, channel], [owner, ms, await publishCommand(this.#redis)])
+    const keys = [readers, waiting, channel]
+    await withPublishCommand(this.#redis, (command) => this.#redis.run(waitScript, keys, [owner, ms, command]))
   }
 }

@@ -1,4 +1,4 @@
-import { loadScript, publishCommand, type Redis, type RedisReply } from '@firebreak/redis'
+import { loadScript, type Redis, type RedisReply, withPublishCommand } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { keepMember } from '../lease/keep-member.ts'
 import { type GuardedFunction, LeasedLock, type LeasedLockParts, type WithLockOptions } from '../lock/leased-lock.ts'
@@ -51,9 +51,9 @@ export class PermitProtocol implements LockProtocol {
     return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
   }
 
-  async release(owner: string): Promise<RedisReply> {
+  release(owner: string): Promise<RedisReply> {
     const keys = [this.leaseKey, this.channel]
-    return this.#redis.run(releaseScript, keys, [owner, await publishCommand(this.#redis)])
+    return withPublishCommand(this.#redis, (command) => this.#redis.run(releaseScript, keys, [owner, command]))
   }
 
   async free(): Promise<number> {
@@ -63,9 +63,11 @@ export class PermitProtocol implements LockProtocol {
   /** Adds this many permits, or drains the free ones; returns how many there are now, or were drained. */
   async adjust(change: number | 'drain'): Promise<number> {
     const keys = [this.leaseKey, this.#addedKey, this.channel]
-    const args = [this.#permits, change, await publishCommand(this.#redis)]
-    // Sent again it would count twice.
-    return Number(await this.#redis.run(adjustScript, keys, args, { atMostOnce: true }))
+    const adjusted = await withPublishCommand(this.#redis, (command) =>
+      // Sent again it would count twice.
+      this.#redis.run(adjustScript, keys, [this.#permits, change, command], { atMostOnce: true }),
+    )
+    return Number(adjusted)
   }
 }
 

@@ -15,8 +15,8 @@ const aloneMs = lapseMs + 1000
  */
 export function watchClaims(fleet: Fleet): void {
   const sinceMs = new Map<string, number>()
-  /** Keys that were not hot when their process was last seen with a hub, or have not been since. */
-  const coldAlone = new Set<string>()
+  /** Keys that were not hot when their process was last seen with a hub, or have not been since; with the table it had. */
+  const coldAlone = new Map<string, string>()
   const look = (): void => {
     const now = fleet.world.elapsedMs
     for (const { process, shield, cluster } of fleet.lives) {
@@ -31,8 +31,11 @@ export function watchClaims(fleet: Fleet): void {
         // Frozen, it does not know that time has passed.
         if (shield.isConnected || process.isFrozen || fleet.isDisturbed(process.name, process.name, aloneMs, 'cut'))
           coldAlone.delete(id)
-        else if (!cluster.isHot(key)) coldAlone.add(id)
-        else if (coldAlone.has(id) && fleet.accessesOf(key, aloneMs, instanceId) < threshold / 4) {
+        else if (!cluster.isHot(key)) coldAlone.set(id, `${epoch} ${version}`)
+        else if (
+          coldAlone.get(id) === `${epoch} ${version}` &&
+          fleet.accessesOf(key, aloneMs, instanceId) < threshold / 4
+        ) {
           const what = `${process.name}, which has no hub, handles ${key}, which it found hot itself more than ${aloneMs} ms ago`
           fleet.world.fail(new BrokenLaw('lapsed', what))
         }

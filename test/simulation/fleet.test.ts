@@ -27,12 +27,15 @@ test('the same seed gives the same event log to the byte, and another seed anoth
   expect(digests[2]).not.toBe(digests[0])
 }, 120_000)
 
+/** As many on every machine, or a fast one would judge more than a slow one; `npm run simulate` plays the others. */
+const playedSeeds = 36
+
 test(
   'the fleet keeps the promises of the guides, seed after seed',
   async () => {
     const until = performance.now() + budgetMs
     function* seeds(): Generator<number> {
-      for (let seed = 1; performance.now() < until; seed++) yield seed
+      for (let seed = 1; seed <= playedSeeds && performance.now() < until; seed++) yield seed
     }
     let count = 0
     for await (const outcome of runSeeds({ seeds: seeds(), ...fleetModel, maxShrinkRuns: 30 })) {

@@ -117,7 +117,7 @@ test('the keyboard opens pages, finds keys, moves along rows and tells its keys'
   await page.keyboard.press('k')
   expect(await focused()).toBe(0)
   await page.keyboard.press('?')
-  await page.locator('dialog', { hasText: 'Next row' }).waitFor()
+  await page.locator('dialog', { hasText: 'Next or previous row' }).waitFor()
   await page.keyboard.press('Escape')
   await page.keyboard.press('/')
   await page.locator('dialog.palette input').fill('cart:101')

@@ -633,7 +633,7 @@ test('a first run leads in three steps, with the real address, and notices each;
   const body = `# ${Date.now()},${Date.now()},shop,host-1\n# main\nseen1:500,seen2:500\n`
   await fetch(`${fresh.url}/v1/reports`, { method: 'POST', headers: { 'content-type': 'text/plain' }, body })
   await waitFor(async () => (await other.locator('.first-run li.is-done').count()) === 2)
-  await other.locator('.verdict.observed', { hasText: '2 keys are hot and only observed' }).waitFor()
+  await other.locator('.verdict.observed', { hasText: '2 keys are hot but only observed' }).waitFor()
   // The third step: a key that a process handles. It stays until it was read, and then is no first run any more.
   const redis = protect(new Redis(busy.server.port), { hubs: [fresh.url], serviceId: 'first', tableFile: false })
   const reading = setInterval(() => {

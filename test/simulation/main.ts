@@ -40,7 +40,12 @@ async function main(): Promise<number> {
     return 2
   }
   if (options.runsMutants) {
-    const { mutants, found, worstSeeds } = await huntMutants(mutantsOf(options))
+    const chosen = mutantsOf(options)
+    if (chosen.length === 0) {
+      process.stderr.write(`No planted fault has "${options.only}" in its name.\n`)
+      return 2
+    }
+    const { mutants, found, worstSeeds } = await huntMutants(chosen)
     const line = { mutants, found, worstSeeds }
     process.stdout.write(
       options.isJson

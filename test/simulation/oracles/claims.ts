@@ -39,7 +39,9 @@ export function watchClaims(fleet: Fleet): void {
           const what = `${process.name}, which has no hub, handles ${key}, which it found hot itself more than ${aloneMs} ms ago`
           fleet.world.fail(new BrokenLaw('lapsed', what))
         }
-        if (!isTold || !cluster.isHot(key) || table.has('main', key)) sinceMs.delete(id)
+        // Whoever reports into a half-open connection goes on finding the key hot, and claims it again.
+        const hasFoundSo = fleet.accessesOf(key, lapseMs, instanceId) >= threshold
+        if (!isTold || !cluster.isHot(key) || table.has('main', key) || hasFoundSo) sinceMs.delete(id)
         else if (now - (sinceMs.get(id) ?? now) > lapseMs) {
           const what = `${process.name} handles ${key} for ${lapseMs} ms, which is in no table`
           fleet.world.fail(new BrokenLaw('lapsed', what))

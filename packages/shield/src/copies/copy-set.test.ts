@@ -19,6 +19,8 @@ function setUp() {
   const reads: Answer[] = []
   const puts: Answer[] = []
   const looks: Answer[] = []
+  const resignations: Answer[] = []
+  let removals = 0
   const watcher: Partial<TrackingWatcher> & { canRead: boolean } = {
     canRead: true,
     state: 'live',
@@ -26,6 +28,8 @@ function setUp() {
       if (replyCount === copyReadReplies) reads.push(handler)
       else if (Buffer.from(bytes).includes('DUMP')) takes.push(handler)
       else if (Buffer.from(bytes).includes('RESTORE')) puts.push(handler)
+      else if (Buffer.from(bytes).includes('UNLINK')) removals++
+      else if (Buffer.from(bytes).includes('Lets another process take over')) resignations.push(handler)
       else if (Buffer.from(bytes).equals(encodeCommand(['GET', '{k_1}:firebreak-owner']))) looks.push(handler)
     },
   }
@@ -77,6 +81,9 @@ function setUp() {
       for (const answer of asked) answer(encodeCommand([owner]).subarray(4), 0)
       return asked.length > 0
     },
+    /** The server says whether another process follows the key, as this one leaves it. */
+    answerResignation: (isFollowed: boolean) => resignations.shift()!(Buffer.from(`:${isFollowed ? 1 : 0}\r\n`), 0),
+    removals: () => removals,
     /** The next read of a copy is answered. */
     answer: (version: number, value: string) => reads.shift()!(encodeCommand([`${version}|k`, value]), 0),
   }
@@ -220,3 +227,19 @@ test('a copy is not shown before the answer to its first write, and a key that i
   answerPut('put')
   expect(isShown()).toBe(false)
 })
+
+test.each([
+  { isFollowed: true, removed: 0 },
+  { isFollowed: false, removed: 1 },
+])(
+  'who was not elected removes $removed copies when the key cools, if followed by another: $isFollowed',
+  (expected) => {
+    const { copies, read, takePicture, answerResignation, removals } = setUp()
+    read()
+    takePicture(1)
+    copies.close()
+    expect(removals()).toBe(0)
+    answerResignation(expected.isFollowed)
+    expect(removals()).toBe(expected.removed)
+  },
+)

@@ -73,7 +73,7 @@ export class Refresher {
   /** Maintains the election and the markers; returns the milliseconds until the next call. */
   tick(now: number): number {
     const { canFollow } = this.#servers
-    if (!canFollow) this.#resign()
+    if (!canFollow && this.#isElected) this.#resign()
     else if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
     if (this.#isElected && now - this.#renewedAt >= renewMs) this.#renew(now)
     if (!canFollow) return 0
@@ -84,20 +84,29 @@ export class Refresher {
     return Math.min(electionMsLeft, renewalMsLeft, restMs)
   }
 
-  /** Removes the copies if this process writes them. */
+  /**
+   * Removes the copies if this process is the refresher, or if nobody is: for whoever cools last, after the refresher,
+   * may have written them again.
+   */
   close(): void {
     this.#isClosed = true
-    if (this.#isElected) for (const copy of this.#placed.all) this.#writer.remove(copy)
-    this.#isElected = false
+    const wasElected = this.#isElected
+    if (wasElected) this.#removeAll()
+    this.#resign((isFollowed) => {
+      if (!isFollowed && !wasElected) this.#removeAll()
+    })
   }
 
-  /** If we cannot ask anybody either, the election expires by itself. */
-  #resign(): void {
-    if (!this.#isElected) return
+  #removeAll(): void {
+    for (const copy of this.#placed.all) this.#writer.remove(copy)
+  }
+
+  /** If we cannot ask anybody either, the election expires by itself, and until then the key counts as followed. */
+  #resign(onAnswer: (isFollowed: boolean) => void = () => {}): void {
     this.#isElected = false
     this.#electedAt = Number.NEGATIVE_INFINITY
-    const key = refresherOf(this.#key.bytes)
-    this.#servers.ask(this.#key.slot, encodeScript('resign', [key], [this.#means.processId]), () => {})
+    const command = encodeScript('resign', [refresherOf(this.#key.bytes)], [this.#means.processId])
+    this.#servers.ask(this.#key.slot, command, (value) => onAnswer(value !== 0))
   }
 
   #elect(now: number): void {

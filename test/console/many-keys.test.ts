@@ -153,7 +153,7 @@ test('an update with 5,000 live keys costs the page at most 1.5 times the script
 
 test('the heap of a page that was open for long is within a tenth of what it was after a while', async () => {
   const { page, cdp } = await openPuppet('#/overview')
-  const [first, all] = isFull ? [1000, 10_000] : [30, 90]
+  const [first, all] = isFull ? [1000, 10_000] : [20, 50]
   await updates(page, many, first)
   const before = await heapBytes(cdp)
   let after = before

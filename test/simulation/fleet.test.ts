@@ -28,7 +28,7 @@ test('the same seed gives the same event log to the byte, and another seed anoth
 }, 120_000)
 
 /** As many on every machine, or a fast one would judge more than a slow one; `npm run simulate` plays the others. */
-const playedSeeds = 36
+const playedSeeds = scale(48, 200)
 
 test(
   'the fleet keeps the promises of the guides, seed after seed',

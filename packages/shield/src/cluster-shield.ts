@@ -25,6 +25,7 @@ import type { Crossing } from './counting/fast-path.ts'
 import type { DiskTier } from './disk/disk-tier.ts'
 import { ClusterHotKeys, type SpaceIdentity } from './gate/cluster-hot-keys.ts'
 import { Gate } from './gate/gate.ts'
+import { HeardCommands } from './gate/heard-commands.ts'
 import type { KeySpace } from './gate/key-space.ts'
 import type { LimitBounds } from './limit/key-limit.ts'
 import { KeyLimits } from './limit/key-limits.ts'
@@ -37,6 +38,8 @@ import { ClusterWatchers } from './watcher/cluster-watchers.ts'
 import { inspectKey } from './watcher/inspect-key.ts'
 import { LaneLease } from './watcher/lease.ts'
 import type { Upstream } from './watcher/upstream.ts'
+
+type Heard = Pick<InspectedPayload, 'commands' | 'heardMs'>
 
 /** What a cluster's shield is built from. */
 export interface ClusterShieldOptions {
@@ -70,6 +73,8 @@ const maxProbes = 256
 const watchersMs = 500
 /** How long a question waits for a connection to its node. */
 const inspectWaitMs = 1000
+/** How long commands on an inspected key are counted; a hub waits five seconds for the answer. */
+const hearMs = 1000
 /** Keys whose copies one status reports. */
 const maxPlaced = 200
 /** Keys that one status reports. */
@@ -90,6 +95,7 @@ export class ClusterShield {
   readonly gate: Gate
   /** False while the kill switch is on: hooks pass everything through, uncounted. */
   #isActive = true
+  readonly #hearing = new Map<string, Promise<Heard>>()
   /** True while any key of this Redis is hot; hooks need not look any further otherwise. */
   hasHotKeys = false
   readonly #options: ClusterShieldOptions
@@ -397,7 +403,27 @@ export class ClusterShield {
       new Promise<Uint8Array | undefined>((resolve) =>
         watcher.transact(space.database, command, 1, (reply) => resolve(reply?.slice())),
       )
-    return inspectKey(ask, bytes, wantsValue)
+    const [found, heard] = await Promise.all([inspectKey(ask, bytes, wantsValue), this.#hear(name)])
+    return { ...found, ...heard }
+  }
+
+  /** Counts the commands on a key for a while, if it is hot; who asks meanwhile gets the same answer. */
+  #hear(name: string): Promise<Heard> | undefined {
+    const hotName = this.#keys.names.get(name)
+    if (hotName === undefined) return undefined
+    const known = this.#hearing.get(name)
+    if (known !== undefined) return known
+    const { clock, timers } = this.#options.runtime
+    const begunAt = clock.now()
+    const commands = new HeardCommands(hotName.keys())
+    const hearing = new Promise<Heard>((resolve) => {
+      timers.setTimeout(() => {
+        this.#hearing.delete(name)
+        resolve({ commands: commands.stop(), heardMs: clock.now() - begunAt })
+      }, hearMs)
+    })
+    this.#hearing.set(name, hearing)
+    return hearing
   }
 
   close(): void {

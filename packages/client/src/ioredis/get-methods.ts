@@ -109,8 +109,7 @@ export class GetMethods {
     const connection = this.#connection
     if (!connection.isActive || isTraced() || typeof key !== 'string' || this.#prefix === undefined) return undefined
     const found = connection.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
-    // A limited key is left to the send path.
-    if (found === undefined || found.limit !== undefined) return undefined
+    if (found === undefined || found.isGated) return undefined
     return connection.cluster.gate.mayServe(found, connection) ? found : undefined
   }
 

@@ -182,8 +182,8 @@ export class SendHook {
   #answersGet(command: IoredisCommand, hot: HotKey): boolean {
     const connection = this.#connection
     const { cluster } = connection
-    // With more arguments it is an error, and limits come first.
-    if (command.args.length !== 1 || hot.limit !== undefined || !cluster.gate.mayServe(hot, connection)) return false
+    // With more arguments it is an error.
+    if (command.args.length !== 1 || hot.isGated || !cluster.gate.mayServe(hot, connection)) return false
     const reply = hot.hit('GET', cluster.now())
     if (reply === undefined) return false
     cluster.count(hot.name, false, reply.bytes.length)

@@ -176,7 +176,7 @@ export class NodeRedisHooks {
     const connection = this.#only ?? this.#facts
     const hot = connection.space?.hot.get(nameOf(prefix === undefined ? key : prefix + key))
     // A limited key is left to the send path.
-    return hot?.limit === undefined && hot !== undefined && cluster.gate.mayServe(hot, connection) ? hot : undefined
+    return hot?.isGated === false && cluster.gate.mayServe(hot, connection) ? hot : undefined
   }
 
   #makeFacts(): ConnectionFacts {

@@ -73,6 +73,11 @@ export interface KeyInspection {
   readonly encoding: string
   /** Only if requested: text, or base64 for bytes that are not UTF-8. */
   readonly value?: { readonly text: string; readonly isBase64: boolean; readonly isCut: boolean }
+  /**
+   * The commands on the key by the process that answered, per second; null if the key is not hot there, which is when
+   * nobody can tell.
+   */
+  readonly commands: readonly { readonly name: string; readonly perSecond: number }[] | null
   /** The host that answered. */
   readonly hostId: string
   readonly serviceId: string

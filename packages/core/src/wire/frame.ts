@@ -260,6 +260,9 @@ export interface InspectedPayload {
   /** The beginning of the value, in base64. */
   readonly value?: string
   readonly isCut?: boolean
+  /** The commands on the key by this process in `heardMs`, the most frequent first. Absent: not hot there. */
+  readonly commands?: readonly { readonly name: string; readonly count: number }[]
+  readonly heardMs?: number
   readonly problem?: string
 }
 

@@ -92,6 +92,9 @@ export const claimPayload = z.object({
   heat: z.number().min(0),
 })
 
+/** More than any server has. */
+const maxInspectedCommands = 1000
+
 export const inspectedPayload = z.object({
   id: z.string().max(64),
   type: z.string().max(64).optional(),
@@ -100,6 +103,11 @@ export const inspectedPayload = z.object({
   encoding: z.string().max(64).optional(),
   value: z.string().max(16_384).optional(),
   isCut: z.boolean().optional(),
+  commands: z
+    .array(z.object({ name: z.string().max(64), count: z.number().min(0) }))
+    .max(maxInspectedCommands)
+    .optional(),
+  heardMs: z.number().positive().optional(),
   problem: z.string().max(500).optional(),
 })
 

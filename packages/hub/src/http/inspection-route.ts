@@ -1,4 +1,4 @@
-import { describeValue, type KeyInspection, keyText, parseKeyText } from '@firebreak/core'
+import { describeValue, type InspectedPayload, type KeyInspection, keyText, parseKeyText } from '@firebreak/core'
 import { z } from 'zod'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
@@ -50,12 +50,18 @@ export function inspectionRoute(core: HubCore, sessions: SensorSessions): ApiRou
         bytes: found.bytes ?? null,
         ttlMs: found.ttlMs ?? null,
         encoding: found.encoding ?? '',
+        commands: perSecond(found),
         ...(found.value !== undefined && { value: { ...readable(found.value), isCut: found.isCut ?? false } }),
         hostId: sensor.hostId,
         serviceId: sensor.serviceId,
       }
     },
   }
+}
+
+function perSecond({ commands, heardMs }: InspectedPayload): KeyInspection['commands'] {
+  if (commands === undefined || heardMs === undefined) return null
+  return commands.map(({ name, count }) => ({ name, perSecond: (count * 1000) / heardMs }))
 }
 
 /** Text if it is UTF-8, otherwise unchanged. */

@@ -166,7 +166,7 @@ export class ProxyShield {
   /** Nearly every read of a hot key: a GET whose reply is in memory. */
   #answerGet(client: ClientConnection, hot: HotKey): boolean {
     const request = this.#request.of(client)
-    if (!hot.isCached || !this.#cluster.gate.mayServe(hot, request)) return false
+    if (!hot.isCached || hot.isGated || !this.#cluster.gate.mayServe(hot, request)) return false
     const reply = hot.hit('GET', request.now())
     if (reply === undefined) return false
     hot.uncounted++

@@ -5,6 +5,7 @@ import type { CopiedKey } from '../copies/copied-key.ts'
 import { CopySet } from '../copies/copy-set.ts'
 import { loadFromDisk } from '../disk/disk-load.ts'
 import { DiskReplies } from '../disk/disk-replies.ts'
+import type { HeardCommands } from '../gate/heard-commands.ts'
 import type { KeySpace } from '../gate/key-space.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
 import { LastReplies } from '../limit/last-replies.ts'
@@ -60,6 +61,8 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
   areCopiesTimed = false
   /** The limit on the key, if its strategy is RateLimit. */
   limit: KeyLimit | undefined
+  /** Set while its commands are counted one by one. */
+  heard: HeardCommands | undefined
   /** Incremented whenever its value, or the permissions on it, may have changed other than by an increment. */
   epoch = 0
   /** Counters of it in which increments wait to be sent together; most keys never have any, and a set is large. */
@@ -100,6 +103,11 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
   /** True if reads of this key may be answered from memory. */
   get isCached(): boolean {
     return this.handling.strategy.strategy === 'LocalCache'
+  }
+
+  /** True if every command on this key must go through the gate: its limit comes first, or commands are counted. */
+  get isGated(): boolean {
+    return this.limit !== undefined || this.heard !== undefined
   }
 
   /** True if increments of this key are combined. */

@@ -73,8 +73,9 @@ export class Refresher {
   /** Maintains the election and the markers; returns the milliseconds until the next call. */
   tick(now: number): number {
     const { canFollow } = this.#servers
-    if (!canFollow && this.#isElected) this.#resign()
-    else if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
+    if (canFollow) {
+      if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
+    } else if (this.#isElected) this.#resign()
     if (this.#isElected && now - this.#renewedAt >= renewMs) this.#renew(now)
     if (!canFollow) return 0
     // The question just asked will be answered by then.

@@ -27,8 +27,11 @@ export class KeySurvey {
 
   readonly #visit = (index: number, access: KeyAccess): void => {
     const isWrite = access === 'write'
+    const { row, turn } = this.#request!
     const hot = this.#request!.visit(index, isWrite)
     if (hot === undefined) return
+    // Counted when it came, not again after a limit has held it.
+    if (turn === undefined) hot.heard?.add(row)
     if (hot.limit !== undefined) (this.limited ??= []).push(hot)
     if (isWrite) {
       ;(this.written ??= []).push(hot)

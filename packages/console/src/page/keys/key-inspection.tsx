@@ -2,7 +2,7 @@ import type { KeyInspection } from '@firebreak/core'
 import { useState } from 'preact/hooks'
 import { canAdminister } from '../data/access.ts'
 import { call } from '../data/api.ts'
-import { bytes, duration } from '../format/format.ts'
+import { bytes, duration, rate } from '../format/format.ts'
 import { t } from '../text/text.ts'
 
 interface InspectionProps {
@@ -32,7 +32,7 @@ export function Inspection({ redisClusterId, text }: InspectionProps) {
         <h2>{t('What it is')}</h2>
         <span class="tools">
           <button type="button" onClick={() => void ask(false)}>
-            {t('Ask type, size and TTL')}
+            {t('Ask type, size, TTL and commands')}
           </button>
           {canAdminister.value && (
             <button type="button" onClick={() => void ask(true)}>
@@ -56,7 +56,7 @@ export function Inspection({ redisClusterId, text }: InspectionProps) {
 }
 
 function Found({
-  of: { type, bytes: size, ttlMs, encoding, value, serviceId, hostId },
+  of: { type, bytes: size, ttlMs, encoding, commands, value, serviceId, hostId },
 }: {
   readonly of: KeyInspection
 }) {
@@ -72,6 +72,12 @@ function Found({
         <dd>{size === null ? '–' : bytes(size)}</dd>
         <dt>TTL</dt>
         <dd>{ttlMs === null ? t('does not expire') : duration(ttlMs)}</dd>
+        <dt>{t('Commands')}</dt>
+        <dd>
+          {commands === null && t('not counted: the key is not hot in that process')}
+          {commands?.length === 0 && t('none in the last second')}
+          {commands?.map(({ name, perSecond }) => `${name} ${rate(perSecond)}`).join(', ')}
+        </dd>
         <dt>{t('Asked')}</dt>
         <dd>
           {serviceId} · {hostId}

@@ -223,11 +223,10 @@ function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Ru
         </dd>
         <dt>{t('Commands')}</dt>
         <dd>
-          {t('{reads} read, {writes} write; sensors count both, not which commands they were.', {
+          {t('{reads} read, {writes} write; a process that is asked below counts each command.', {
             reads: rate(Math.max(0, detail.ratePerSecond - detail.writesPerSecond)),
             writes: rate(detail.writesPerSecond),
-          })}{' '}
-          <code>{'firebreak find hot --monitor'}</code>
+          })}
         </dd>
         <dt>{t('Strategy')}</dt>
         <dd>{strategyText(detail.strategy)}</dd>

@@ -43,7 +43,9 @@ export const zh: Readonly<Record<string, string>> = {
   'As JSON, with every field': 'JSON 形式，包含所有字段',
   'As the system': '跟随系统',
   Ask: '询问',
-  'Ask type, size and TTL': '询问类型、大小和 TTL',
+  'Ask type, size, TTL and commands': '询问类型、大小、TTL 和命令',
+  'not counted: the key is not hot in that process': '未统计：该 key 在那个进程里不是热的',
+  'none in the last second': '最近一秒没有',
   Asked: '询问对象',
   'Asked at': '询问于',
   'Asked for': '被请求',
@@ -901,8 +903,8 @@ export const zh: Readonly<Record<string, string>> = {
     '期间已有人将其更改：未作任何更改。请重新查看。',
   'Alarms now: {n}, firing: {firing}; ended in the last day: {ended}':
     '当前告警：{n}，触发中：{firing}；最近一天结束：{ended}',
-  '{reads} read, {writes} write; sensors count both, not which commands they were.':
-    '读 {reads}，写 {writes}；传感器只统计读写，不统计具体命令。',
+  '{reads} read, {writes} write; a process that is asked below counts each command.':
+    '读 {reads}，写 {writes}；在下方询问某个进程，它会逐条统计命令。',
   'Or split it; the key stays until you cut over:': '或者拆分它；切换之前原 key 保留：',
   'The hub does not answer.': 'hub 没有应答。',
   'Those that report to this hub; each of the others shows its own.':

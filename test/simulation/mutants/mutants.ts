@@ -129,6 +129,19 @@ export const mutants: readonly Mutant[] = [
     replace: '',
   },
   {
+    name: 'who is not told of changes is elected',
+    file: `${shield}/copies/refresher.ts`,
+    find: 'if (canFollow) {\n      if',
+    replace: 'if (true) {\n      if',
+  },
+  {
+    name: 'copies that were written after their refresher had cooled stay',
+    file: `${shield}/copies/refresher.ts`,
+    find: 'if (!isFollowed && !wasElected) this.#removeAll()',
+    replace: '',
+    seeds: 60,
+  },
+  {
     name: 'a claim is never taken back',
     file: `${shield}/table/cluster-table.ts`,
     find: 'if (this.#keys.names.get(name.name) !== name) return',

@@ -126,8 +126,9 @@ async function heapBytes(cdp: CDPSession): Promise<number> {
   return usedSize
 }
 
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+/** What a turn costs where little else runs: others on the machine only ever make it look dearer. */
+function lowerQuartile(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 4)]!
 }
 
 test('an update with 5,000 live keys costs the page at most 1.5 times the script time of one with 50', async () => {
@@ -142,10 +143,10 @@ test('an update with 5,000 live keys costs the page at most 1.5 times the script
     costs.few.push(await scriptMs(cdp, () => updates(page, few, 8)))
     costs.many.push(await scriptMs(cdp, () => updates(page, many, 8)))
   }
-  const ratio = median(costs.many) / median(costs.few)
+  const ratio = lowerQuartile(costs.many) / lowerQuartile(costs.few)
   if (isFull)
     console.log(
-      `script time of an update: ${(median(costs.few) / 8).toFixed(2)} ms with 50 keys, ${ratio.toFixed(2)} times that with 5,000`,
+      `script time of an update: ${(lowerQuartile(costs.few) / 8).toFixed(2)} ms with 50 keys, ${ratio.toFixed(2)} times that with 5,000`,
     )
   expect(ratio).toBeLessThanOrEqual(1.5)
   await page.close()
@@ -153,16 +154,17 @@ test('an update with 5,000 live keys costs the page at most 1.5 times the script
 
 test('the heap of a page that was open for long is within a tenth of what it was after a while', async () => {
   const { page, cdp } = await openPuppet('#/overview')
-  const [first, all] = isFull ? [1000, 10_000] : [20, 50]
+  const [first, all] = isFull ? [1000, 10_000] : [50, 80]
+  const step = Math.min(first, all - first)
   await updates(page, many, first)
   const before = await heapBytes(cdp)
   let after = before
-  for (let done = first; done < all; done += first) {
-    await updates(page, many, first)
+  for (let done = first; done < all; done += step) {
+    await updates(page, many, step)
     after = await heapBytes(cdp)
     if (isFull)
       console.log(
-        `heap after ${done + first} updates: ${after} bytes, ${(after / before).toFixed(3)} of that after ${first}`,
+        `heap after ${done + step} updates: ${after} bytes, ${(after / before).toFixed(3)} of that after ${first}`,
       )
   }
   expect(after / before).toBeLessThanOrEqual(1.1)

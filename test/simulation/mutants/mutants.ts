@@ -135,13 +135,6 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (true) {\n      if',
   },
   {
-    name: 'copies that were written after their refresher had cooled stay',
-    file: `${shield}/copies/refresher.ts`,
-    find: 'if (!isFollowed && !wasElected) this.#removeAll()',
-    replace: '',
-    seeds: 60,
-  },
-  {
     name: 'a claim is never taken back',
     file: `${shield}/table/cluster-table.ts`,
     find: 'if (this.#keys.names.get(name.name) !== name) return',

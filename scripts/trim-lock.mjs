@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** Removes the optional dependencies that the lock file has no entry for, and returns their names. */
+/** The lock file without the optional dependencies that it has no entry for, and their names. */
 export function trimLock(lock) {
   const trimmed = []
   const packages = Object.fromEntries(

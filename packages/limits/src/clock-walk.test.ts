@@ -140,7 +140,7 @@ test.each(cases)(
   },
 )
 
-test('the calendar of these walks has an edge within their reach', () => {
+test('the calendar in these walks has a boundary within reach', () => {
   const edge = new Calendar('hour', 'UTC').windowOf(startMs).end
   expect(edge - startMs).toBe(500)
 })

@@ -140,7 +140,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       expect(redis.topology).toBe(topology)
     })
 
-    test('sends text and bytes and gives back the one that was asked for', async () => {
+    test('sends text and bytes, and returns whichever was asked for', async () => {
       const bytes = Uint8Array.from([0, 255, 13, 10])
       expect(await redis.send(['SET', `k ${name}`, bytes])).toBe('OK')
       expect(new Uint8Array((await redis.send(['GET', `k ${name}`], { asBytes: true })) as Uint8Array)).toEqual(bytes)
@@ -166,7 +166,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       )
     })
 
-    test('sends a command that names no key to the node of the key that it is given', async () => {
+    test('sends a command without a key to the node of the given key', async () => {
       for (const key of ['a', 'b', 'c', 'd', 'e']) {
         const port = await redis.send(['CONFIG', 'GET', 'port'], { key })
         const owner = await ownerOf(arrangement, topology, key)
@@ -174,7 +174,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       }
     })
 
-    test('masters are all masters', async () => {
+    test('masters returns all masters and nothing else', async () => {
       const masters = await redis.masters()
       expect(masters).toHaveLength(topology === 'cluster' ? arrangement.servers.length : 1)
       for (const master of masters) expect(await master.send(['PING'])).toBe('PONG')
@@ -201,7 +201,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       await expect(subscriber.subscribe('late', () => {})).rejects.toMatchObject({ code: 'FB_SUBSCRIBER_CLOSED' })
     })
 
-    test('a subscriber whose connections are killed says when all its subscriptions stand again', async () => {
+    test('a subscriber whose connections are killed reports when all its subscriptions are back', async () => {
       const subscriber = await redis.subscriber()
       const heard = new Set<string>()
       for (const channel of channels) await subscriber.subscribe(channel, () => heard.add(channel))
@@ -222,7 +222,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       await subscriber.close()
     })
 
-    test('tells when a connection is back after it was killed', async () => {
+    test('reports when a connection is back after it was killed', async () => {
       await redis.send(['SET', `k ${name}`, 12])
       let wasTold = false
       const stop = redis.onReconnect(() => {
@@ -260,7 +260,7 @@ async function ownerOf(arrangement: Arrangement, topology: RedisTopology, key: s
   throw new Error(`nobody has the slot of ${key}`)
 }
 
-test('after a failover by Sentinel every client subscribes at the new master and tells so', async () => {
+test('after a failover by Sentinel every client subscribes at the new master and reports it', async () => {
   const started = await startSentinel()
   const arrangement = sentinelClients(started)
   const clients = await Promise.all(clientNames.map((name) => arrangement[name]!()))
@@ -329,6 +329,6 @@ test('a channel whose slot moves to another node is followed there', async () =>
   await started.stop()
 })
 
-test('something that is not a client is refused by name', () => {
+test('anything that is not a client is refused by name', () => {
   expect(() => toRedis({} as never)).toThrow(/not a Redis client that Firebreak knows/)
 })

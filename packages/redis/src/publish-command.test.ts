@@ -70,7 +70,7 @@ describe.each(libraries)('%s', (name, open) => {
     speaking.close()
   })
 
-  test('asks a cluster once, and again where nobody could answer', async () => {
+  test('asks a cluster once, and again if nobody could answer', async () => {
     const opened = await open(usual)
     const { redis } = opened
     await redis.send(['GET', 'k'])

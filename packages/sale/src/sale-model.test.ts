@@ -6,7 +6,7 @@ test.each([
   ['whatever fails', false],
   ['and loses writes', true],
 ])(
-  'a shop keeps its laws %s',
+  'a shop keeps the laws of the sale %s',
   async (_, isLossy) => {
     const quick = quickSeeds(isLossy)
     const seeds = Array.from({ length: scale(quick.length, 200) }, (_, index) => quick[0]! + index)

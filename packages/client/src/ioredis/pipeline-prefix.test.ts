@@ -33,7 +33,7 @@ test('bytes and text are joined as bytes', () => {
   expect(pipeline.written).toEqual([Buffer.from([0xff, 0xc3, 0xa9])])
 })
 
-test('the socket is as before afterwards, also where sending throws or somebody had replaced its write', () => {
+test('the socket is restored afterwards, even if sending throws or somebody had replaced its write', () => {
   const socket = sink()
   const theirs = socket.write
   const prefix = new PipelinePrefix(sink(), socket)

@@ -46,7 +46,7 @@ test('finds what a Map finds, whatever was added and removed', () => {
   )
 })
 
-test('a key that was added without being looked for is found', () => {
+test('a key that was added without a lookup before is found', () => {
   const index = new SlotIndex(4)
   expect(index.find('missing')).toBe(none)
   index.add('other', 0)

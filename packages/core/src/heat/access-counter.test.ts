@@ -89,7 +89,7 @@ describe.each([
     expect(rowsOf(counter.swap())).toEqual([])
   })
 
-  test('an interval is exact up to maxKeys, however many keys the intervals before had', () => {
+  test('an interval is exact up to maxKeys, however many keys earlier intervals had', () => {
     const counter = make({ maxKeys: 100, overflowKeys: 10 })
     for (let interval = 0; interval < 10; interval++) {
       for (let id = 0; id < 100; id++) counter.add(`k${interval * 60 + id}`)
@@ -123,7 +123,7 @@ describe.each([
   })
 })
 
-test('a key that passed the bound is counted exactly all the same, and countOf tells of both kinds', () => {
+test('a key that exceeded the limit is still counted exactly, and countOf reports both kinds', () => {
   const counter = new AccessCounter({ maxKeys: 1, overflowKeys: 4 })
   for (const key of ['a', 'b', 'a', 'b', 'b']) counter.add(key)
   expect(['a', 'b', 'c'].map((key) => counter.countOf(key))).toEqual([2, 3, 0])

@@ -9,7 +9,7 @@ function hashesOf(keys: readonly Uint8Array[], seed: number): [number, number][]
   return keys.map((key) => [hasher.hash(key, 0, key.length), hasher.check])
 }
 
-test('a key has the same hashes wherever it stands, alone or in a batch', () => {
+test('a key has the same hashes wherever it is in memory, alone or in a batch', () => {
   const kernel = new TallyKernel()
   const keys = fc.array(fc.uint8Array({ maxLength: 40 }), { minLength: 1, maxLength: 40 })
   fc.assert(
@@ -51,7 +51,7 @@ const families: Record<string, (index: number) => Buffer> = {
   },
 }
 
-test.each(Object.entries(families))('%s spread like chance over a table, and none is taken for another', (_, keyOf) => {
+test.each(Object.entries(families))('%s spread randomly over a table, and none is mistaken for another', (_, keyOf) => {
   const keys = new Map<string, Buffer>()
   for (let index = 0; index < 50_000; index++) {
     const key = keyOf(index)

@@ -39,7 +39,7 @@ const anyRow = fc.integer({ min: 1, max: 15 }).chain(
     }),
 )
 
-test('what is sent is on average what was counted: accesses, writes and bytes, for any factor', () => {
+test('on average the amounts sent equal those counted: accesses, writes and bytes, for any factor', () => {
   fc.assert(
     fc.property(anyRow, (row) => {
       // Draws on a grid that all the fractions divide: a mean over it is the expected value itself, no estimate.
@@ -85,7 +85,7 @@ test('the factor is bounded by the lowest threshold', () => {
   expect(nextSamplingFactor({ factor: 2, rows: 500, maxRows: 20, lowestThreshold: 96 })).toBe(2)
 })
 
-test('the factor settles where hosts send the rows that the hub can take, and at 1 where it can take all', () => {
+test('the factor settles at the rows that the hub can take, and at 1 if it can take all', () => {
   const counts = [...Array.from({ length: 40 }, () => 1), 2, 2, 2, 3, 5, 9, 50]
   const rowsAt = (factor: number) => counts.reduce((sum, count) => sum + Math.min(1, count / factor), 0)
   const settle = (maxRows: number, lowestThreshold: number) => {
@@ -120,7 +120,7 @@ function seeded(seed: number): () => number {
   }
 }
 
-test('a hot key is sampled more thinly only where its exit level leaves room for it', () => {
+test('a hot key is sampled at a lower rate only if its exit level leaves room for it', () => {
   const level = { measure: 'accesses', enter: 100, exit: 70 }
   expect(hotSamplingFactor(3, [level])).toBe(4)
   expect(hotSamplingFactor(1, [level])).toBe(1)

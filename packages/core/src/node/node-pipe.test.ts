@@ -37,7 +37,7 @@ test('closing does not reset the connection of a server that is still writing', 
   expect(errors).toEqual([])
 })
 
-test('a server that never ends its side is left', async () => {
+test('a server that never closes its side is disconnected', async () => {
   const { close, peer } = await open()
   close()
   peer.on('error', () => {}).resume()

@@ -121,7 +121,7 @@ function inRespTwo(given: RespValue): RespValue {
   return given
 }
 
-test('in RESP2 every RESP3 type decodes to what Redis sends there in its place', () => {
+test('in RESP2 every RESP3 type decodes to what Redis sends there instead', () => {
   fc.assert(
     fc.property(reply, cuts, (each, at) => {
       const encoded = encodeReply(each, 2)
@@ -205,7 +205,7 @@ const nearlyResp = fc
   )
   .map((parts) => new Uint8Array(Buffer.from(parts.join(''), 'latin1')))
 
-test('arbitrary bytes give values or an error with a code, never a crash, and the same one however they are cut', () => {
+test('arbitrary bytes give values or an error with a code, never a crash, and the same error however they are split', () => {
   const outcome = (parts: readonly Uint8Array[]) => {
     const decoder = new ReplyDecoder({ attributes: 'keep', maxDepth: 16 })
     const values: RespValue[] = []
@@ -229,7 +229,7 @@ test('arbitrary bytes give values or an error with a code, never a crash, and th
   )
 })
 
-test('the scanner of arbitrary bytes goes on or ends with a code, and finds the replies that the decoder finds', () => {
+test('on arbitrary bytes the scanner continues or ends with a code, and finds the replies that the decoder finds', () => {
   fc.assert(
     fc.property(fc.oneof(nearlyResp, fc.uint8Array({ maxLength: 200 })), cuts, (all, at) => {
       const scanner = new ReplyScanner()

@@ -92,7 +92,7 @@ describe.each(['yes', 'no'])('the encodings that Redis 7 writes, rdbcompression 
     for (const [name, key] of found) expect(key.encoding, name).toBe(await server.cli('OBJECT', 'ENCODING', name))
   })
 
-  test('TTL and access counter come with the key', async () => {
+  test('TTL and access counter are read with the key', async () => {
     expect(found.get('expiring')!.ttlMs).toBeGreaterThan(4_900_000)
     expect(found.get('expiring')!.ttlMs).toBeLessThanOrEqual(5_001_000)
     expect(found.get('raw')!.ttlMs).toBeUndefined()

@@ -57,7 +57,7 @@ describe.each([true, false])('with a cache file: %s', (hasFile) => {
     }
   }
 
-  test('a running node takes another worker id and goes on within two cycles', async () => {
+  test('a running node takes another worker id and resumes within two cycles', async () => {
     const { start, clock, alarms } = await place()
     const node = await start()
     expect(node.workerId).toBe(0)
@@ -77,7 +77,7 @@ describe.each([true, false])('with a cache file: %s', (hasFile) => {
     expect(node.workerId).toBe(2)
   })
 
-  test('a restart takes another worker id instead of refusing for an hour, and keeps it', async () => {
+  test('a restart takes another worker id instead of refusing for an hour, and keeps the new one', async () => {
     const { start, clock } = await place()
     const first = await start()
     clock.offsetMs = hour

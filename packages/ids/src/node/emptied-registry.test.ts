@@ -140,7 +140,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
   test.each([
     ['everything', undefined],
     ['the newest registration', 0],
-  ])('that lost %s gives no living node’s number to a new one: no id twice', async (_, lost) => {
+  ])('that lost %s does not give a running node’s number to a new one: no id twice', async (_, lost) => {
     const root = `/empty${trees++}`
     const first = await start(root)
     expect(first.node.workerId).toBe(0)
@@ -159,7 +159,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(first.node.workerId).not.toBe(second.node.workerId)
   })
 
-  test('a node whose period does not fit the live ones’ is refused; one whose hold allows for it is not', async () => {
+  test('a node whose period does not fit that of the live nodes is refused; one whose settling time allows for it is not', async () => {
     const root = `/periods-${++trees}`
     await start(root, { reportEveryMs: 100 })
     const refused = { code: 'FB_IDS_PERIODS_DIFFER' }
@@ -173,7 +173,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     await start(root, { reportEveryMs: 300 })
   })
 
-  test('a node that starts again on its file with a period that does not fit is refused too', async () => {
+  test('a node that restarts on its file with a period that does not fit is refused too', async () => {
     const root = `/periods-${++trees}`
     const mine = {
       cacheFile: join(temporaryFolder('periods'), 'worker.json'),
@@ -186,7 +186,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     await expect(start(root, { ...mine, reportEveryMs: 900 })).rejects.toMatchObject({ code: 'FB_IDS_PERIODS_DIFFER' })
   })
 
-  test('a node whose listeners throw stops as any other when its record is gone, and goes on with a new number', async () => {
+  test('a node whose listeners throw stops like any other when its record is gone, and resumes with a new number', async () => {
     const root = `/empty${trees++}`
     let isThrowing = false
     const throwing = () => {
@@ -203,7 +203,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(new Set(thrown)).toEqual(new Set([ownError]))
   })
 
-  test('where the record of a number is lost while it is held, no id of it is given', async () => {
+  test('if the record of a number is lost while it is reserved, no id of it is issued', async () => {
     const root = `/empty${trees++}`
     const starting = start(root, { settleMs: 60_000 })
     const refused = expect(starting).rejects.toMatchObject({ code: 'FB_IDS_WORKER_LOST' })

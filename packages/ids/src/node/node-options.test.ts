@@ -21,7 +21,7 @@ test('a mark that is not ahead of the next report is refused', () => {
   expect(() => resolveNodeOptions({ workerId: 1, markAheadMs: 0 })).toThrow(/markAheadMs/)
 })
 
-test('a disk that refuses a mark gives an error and no id beyond the last mark; a later write that succeeds mends it', () => {
+test('a disk that refuses a mark causes an error and no id beyond the last mark; a later successful write recovers', () => {
   let isFull = false
   const written: number[] = []
   const file = {

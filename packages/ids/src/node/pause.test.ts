@@ -18,7 +18,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-test('the longest time between two looks is told once', () => {
+test('the longest time between two checks is reported once', () => {
   const runtime = fakeRuntime()
   const watch = new PauseWatch(runtime, 100)
   runtime.clock.advance(1000)
@@ -29,7 +29,7 @@ test('the longest time between two looks is told once', () => {
   watch.stop()
 })
 
-test('a node that stood still asks its registry before the next id, and stops where its worker id is gone', async () => {
+test('a paused node asks its registry before the next id, and stops if its worker id is gone', async () => {
   // A process that stands still: its clock goes on, and nothing else does.
   const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
   const address = { ip: '127.0.0.1', port: 1 }
@@ -70,7 +70,7 @@ test('a node that stood still asks its registry before the next id, and stops wh
   await node.close()
 })
 
-test('a node that cannot begin with a new worker id does not fall back on the one that it has lost', async () => {
+test('a node that cannot start with a new worker id does not fall back on the one that it has lost', async () => {
   let file: CachedWorker | undefined
   const openCache = (path: string): WorkerCache => ({
     path,
@@ -102,7 +102,7 @@ test('a node that cannot begin with a new worker id does not fall back on the on
   await node.close()
 })
 
-test('a first question that fails after a pause is asked again, before the file is trusted', async () => {
+test('a first request that fails after a pause is repeated before the file is trusted', async () => {
   const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
   const address = { ip: '127.0.0.1', port: 4 }
   const registry = new RedisRegistry({ redis: client, root: 'ended', address })

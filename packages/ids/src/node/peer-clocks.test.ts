@@ -25,7 +25,7 @@ async function peerAt(offsetMs: number) {
   return { ip: '127.0.0.1', port: (server.address() as { port: number }).port }
 }
 
-test('average and median of the peers that answer, and the names of those that do not', async () => {
+test('gives average and median of the peers that answer, and the names of those that do not', async () => {
   const peers = await Promise.all([peerAt(0), peerAt(0), peerAt(-30_000)])
   const silent = { ip: '127.0.0.1', port: await freePort() }
   const clocks = await askPeerClocks([...peers, silent], asker)
@@ -36,7 +36,7 @@ test('average and median of the peers that answer, and the names of those that d
   expect(Math.abs(clocks.medianOffsetMs)).toBeLessThan(900)
 })
 
-test('of an even number of peers the median is the middle of the two in the middle', async () => {
+test('for an even number of peers the median is the mean of the two in the middle', async () => {
   const peers = await Promise.all([peerAt(0), peerAt(-20_000)])
   const clocks = await askPeerClocks(peers, asker)
   expect(Math.abs(clocks.medianOffsetMs - 10_000)).toBeLessThan(900)

@@ -50,7 +50,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await expect(store.add('order', 5, 1n, '')).rejects.toMatchObject({ code: 'FB_IDS_TAG_EXISTS' })
   })
 
-  test('an allocation moves max_id by the table’s step or the wanted size and gives it back', async () => {
+  test('an allocation moves max_id by the table’s step or the requested size and returns it', async () => {
     await store.add('moves', 10, 1n, '')
     expect(await store.allocate('moves', undefined)).toEqual({ maxId: 11n, size: 10, tableStep: 10 })
     expect(await store.allocate('moves', 25)).toEqual({ maxId: 36n, size: 25, tableStep: 10 })
@@ -82,7 +82,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     expect(ends).toEqual(Array.from({ length: 60 }, (_, index) => 1 + 7 * (index + 1)))
   })
 
-  test('many processes that make the table and the same tag at once all serve it at once', async () => {
+  test('many processes that create the table and the same tag at once all serve it', async () => {
     const address = addresses[kind]!()
     // SQLite's address is a new file each time.
     if (kind !== 'sqlite') await (kind === 'mariadb' ? mariadb : postgres).sql('DROP TABLE leaf_alloc')
@@ -104,7 +104,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await Promise.all(all.map((ids) => ids.close()))
   })
 
-  test('a table that was emptied or put back from a backup repeats no id of a process that lives', async () => {
+  test('a table that was emptied or restored from a backup repeats no id of a running process', async () => {
     await store.add('restored', 10, 1n, '')
     const setBack = async () => {
       const sql = "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'restored'"
@@ -157,7 +157,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await Promise.all([behind, ahead].map((ids) => ids.close()))
   }, 300_000)
 
-  test('tags differ by case and take any letters', async () => {
+  test('tags are case-sensitive and may contain any letters', async () => {
     await store.add('Fall', 1, 1n, 'großer Fall')
     await store.add('fall', 1, 100n, '')
     expect((await store.allocate('Fall', undefined)).maxId).toBe(2n)
@@ -165,7 +165,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
   })
 })
 
-test('a mysql2 pool with its own defaults does not round either', async () => {
+test('a mysql2 pool with default settings does not round either', async () => {
   const pool = createPool({ uri: mariadb.url })
   const store = mariadbSegmentStore(pool)
   await store.prepare()
@@ -174,7 +174,7 @@ test('a mysql2 pool with its own defaults does not round either', async () => {
   await store.close()
 })
 
-test('an address of no known kind is refused', async () => {
+test('an address of an unknown kind is refused', async () => {
   for (const address of ['oracle://x', 'nothing', 'mysql:']) {
     await expect(openSegmentStore(address)).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
   }

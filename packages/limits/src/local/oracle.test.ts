@@ -41,7 +41,7 @@ function check(spec: LimitSpec, oracle: Oracle, nowMs: number, cost: number, ans
 }
 
 test.each(Object.entries(specs))(
-  '%s answers exactly as the rational oracle, to the millisecond, whatever the clock does',
+  '%s answers exactly like the rational oracle, to the millisecond, whatever the clock does',
   (_, spec) => {
     const cases = spec.chain((made) =>
       fc.tuple(fc.constant(made), history(reachOf(made), { stepsBack: true, refunds: true })),

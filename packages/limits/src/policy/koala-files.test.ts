@@ -29,7 +29,7 @@ test.each([
   expect(answers).toEqual([...Array(admitted).fill(true), false, false])
 })
 
-test('rules with the same return count apart, also where they differ in nothing else', async () => {
+test('rules with the same return value count separately, even if they differ in nothing else', async () => {
   const { service, through, code } = serve(`rule : [count] [uid=+] [time=60; count=2] [result=2; return=1]
 rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]
 rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]`)
@@ -42,7 +42,7 @@ rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]`)
   expect(await service.value(1, { uid: '1' })).toMatchObject({ used: 2 })
 })
 
-test('return=0 is a number like others', async () => {
+test('return=0 is a number like any other', async () => {
   const { through, service } = serve('rule : [count] [uid=+] [time=60; count=1] [result=2; return=0]')
   expect([await through({ uid: '1' }), await through({ uid: '1' })]).toEqual([true, false])
   expect(await service.value(0, { uid: '1' })).toMatchObject({ used: 1 })
@@ -86,7 +86,7 @@ test('two bounds on one key are a range, in every form of a policy', async () =>
   expect(await counted.through({ uid: '11' })).toBe(false)
 })
 
-test('section names in capitals are the same sections', () => {
+test('section names are not case-sensitive', () => {
   const text = '[RULES]\nrule : [direct] [uid=1] [time=1; count=0] [result=4; return=5]\n[Result]\n4 : {"Ret_type":4}\n'
   expect(parsePolicyText(text)).toMatchObject({ rules: [{ returnCode: 5 }], results: { 4: { Ret_type: 4 } } })
 })

@@ -30,7 +30,7 @@ function casesOf(spec: fc.Arbitrary<LimitSpec>) {
 }
 
 test.each(Object.entries(specs))(
-  '%s on Redis answers as the one in process to every history, whatever the clock does',
+  '%s on Redis answers every history like the one in process, whatever the clock does',
   async (_, spec) => {
     await fc.assert(
       fc.asyncProperty(casesOf(spec), async ([made, steps]) => {
@@ -56,7 +56,7 @@ test.each(Object.entries(specs))(
 )
 
 test.each(Object.entries(specs))(
-  '%s: calls of one turn are one script call and are answered as if they had come one by one',
+  '%s: calls of one turn become one script call and are answered as if they had come one by one',
   async (_, spec) => {
     await fc.assert(
       fc.asyncProperty(casesOf(spec), async ([made, steps]) => {

@@ -6,7 +6,7 @@ import { ServerScripts } from './server-scripts.ts'
 const deadlineMs = 50
 const script = { name: 'take', source: '', sha1: '' } satisfies RedisScript
 
-test('a reply that was held up does not let later calls come as much too late', async () => {
+test('a delayed reply does not allow later calls to come just as late', async () => {
   const runtime = fakeRuntime()
   const serverAheadMs = 5000
   let wayMs = 1

@@ -30,7 +30,7 @@ function batcherByHand() {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('half of a crowd is on its way again before the other half is answered', async () => {
+test('half of a crowd has asked again before the other half is answered', async () => {
   const { batcher, sizes, reply } = batcherByHand()
   let answered = 0
   const caller = async () => {

@@ -22,7 +22,7 @@ async function scriptCalls(): Promise<number> {
 }
 
 describe('waiting', () => {
-  test('nobody polls: twenty waiters have one subscription and ask nothing while they wait', async () => {
+  test('no waiter polls: twenty waiters have one subscription and send nothing while they wait', async () => {
     const locks = open()
     const name = 'silence'
     await holdElsewhere(name)
@@ -41,7 +41,7 @@ describe('waiting', () => {
     for (const handle of waiting.slice(1)) await (await handle).unlock()
   })
 
-  test('a channel is left when its last waiter has been gone for a while, and joined again', async () => {
+  test('a channel is unsubscribed some time after its last waiter has left, and subscribed again later', async () => {
     const locks = open({ channelLingerMs: 50 })
     const name = 'lingering'
     for (let round = 0; round < 2; round++) {
@@ -54,7 +54,7 @@ describe('waiting', () => {
     }
   })
 
-  test('after a reconnect everybody looks once, for messages that were missed', async () => {
+  test('after a reconnect every waiter checks once, for messages that were missed', async () => {
     const locks = open(patient)
     const name = 'missed'
     await holdElsewhere(name)
@@ -65,14 +65,14 @@ describe('waiting', () => {
     await (await waiting).unlock()
   })
 
-  test('looks again when the holder’s lease has run out without a word', async () => {
+  test('checks again when the holder’s lease has expired silently', async () => {
     const locks = open(patient)
     await holdElsewhere('silent death', 300)
     const handle = await locks.getLock('silent death').lock()
     expect(await redis.client.hkeys('silent death')).toEqual([handle.owner])
   })
 
-  test('a waiter that gives up passes the word on to the next', async () => {
+  test('a waiter that gives up passes the notification on to the next', async () => {
     const locks = open(patient)
     const name = 'passed on'
     await holdElsewhere(name)
@@ -117,7 +117,7 @@ describe('waiting', () => {
     for (const handle of waiting) await (await handle).unlock()
   })
 
-  test('metrics tell waiting, holding, contention, refusals and hand-offs', async () => {
+  test('metrics show waiting, holding, contention, refusals and hand-offs', async () => {
     const locks = open()
     const lock = locks.getLock('measured')
     const holder = await lock.lock()

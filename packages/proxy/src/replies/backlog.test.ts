@@ -15,7 +15,7 @@ function setUp(maxInFlight = 65_536) {
   return { backlog: new Backlog(host, outlet, slots, () => {}), slots, turn }
 }
 
-test('as many requests may be on their way as have answers that a client may leave unread', () => {
+test('as many requests may be in flight as a client may leave replies unread', () => {
   const { backlog, slots } = setUp()
   backlog.renewWindow()
   expect(backlog.window).toBe(1024)
@@ -33,7 +33,7 @@ test('as many requests may be on their way as have answers that a client may lea
   expect(backlog.window).toBe(16)
 })
 
-test('what answers bring is measured again when nothing is on its way, and after a while', () => {
+test('the size of replies is measured again when nothing is in flight, and after a while', () => {
   const { backlog, slots, turn } = setUp()
   backlog.weigh(10_000, true)
   backlog.renewWindow()

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RequestRest } from './request-rest.ts'
 
-test('however the rest of a request is cut, its end is found', () => {
+test('however the rest of a request is split, its end is found', () => {
   const args = fc.array(fc.uint8Array({ maxLength: 40 }), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(

@@ -38,7 +38,7 @@ interface Put {
   readonly isFlushed: boolean
 }
 
-test('whatever is put leaves once and in order, whatever becomes of memory that is not kept', () => {
+test('all bytes are sent once and in order, whatever happens to memory that is not kept', () => {
   const put = fc.record({
     text: fc.string({ minLength: 1, maxLength: 60 }),
     isKept: fc.boolean(),
@@ -88,7 +88,7 @@ test('whatever is put leaves once and in order, whatever becomes of memory that 
   )
 })
 
-test('what is kept is not copied where nothing else goes with it, and given to many it is one view', () => {
+test('a kept buffer is not copied if it is sent alone, and is shared as one view if it goes to many', () => {
   const kept = Buffer.from('reply reply reply ')
   const transports = [1, 2].map(() => {
     const turn = new Turn(systemRuntime)

@@ -34,7 +34,7 @@ function broken({ owner: ownerOf, transport: transportOf, isSilent = false }: Fa
   }
 }
 
-test('the handles of this Node are sound', async () => {
+test('the raw handles of this Node work', async () => {
   expect(await probeRawHandles(systemRuntime)).toBeUndefined()
   expect(await probeRawHandles(systemRuntime, broken({}))).toBeUndefined()
 })
@@ -64,11 +64,11 @@ test.concurrent.each<[string, Fault, RegExp]>([
   ['a connection is not told', { isSilent: true }, /waiting for a connection/],
   ['an end is not told', { owner: () => ({ onEnd() {} }) }, /waiting for a close/],
   ['a refusal has no code', { owner: (owner) => ({ onClose: () => owner.onClose(new Error('no')) }) }, /closed port/],
-])('handles are refused where %s', async (_, fault, reason) => {
+])('handles are refused if %s', async (_, fault, reason) => {
   expect(await probeRawHandles(systemRuntime, broken(fault))).toMatch(reason)
 })
 
-test('public sockets are used where they are asked for, and where raw handles are missing or broken, which is told', async () => {
+test('public sockets are used if requested, or if raw handles are missing or broken, which is reported', async () => {
   const told: unknown[] = []
   const logger = { info: (data: object) => told.push(data), warn: () => {} }
   const missing: RawHandles = { ...rawHandles, transports: undefined }

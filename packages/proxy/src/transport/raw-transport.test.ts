@@ -62,7 +62,7 @@ describe('a raw transport', () => {
     expect((found as { transport: Transport }).transport).not.toBeInstanceOf(NetTransport)
   })
 
-  test('goes on to the next address of a name where one refuses', async () => {
+  test('tries the next address of a name if one refuses', async () => {
     const port = await echo('127.0.0.1')
     addresses = [
       { address: '::1', family: 6 },
@@ -71,7 +71,7 @@ describe('a raw transport', () => {
     expect(await ask('redis.internal', port)).toMatchObject({ said: 'ping' })
   })
 
-  test('tells the first address where none answers, and the name where it has no address', async () => {
+  test('reports the first address if none answers, and the name if it has no address', async () => {
     const port = await freePort()
     addresses = [
       { address: '::1', family: 6 },

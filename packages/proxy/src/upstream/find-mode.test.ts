@@ -38,12 +38,12 @@ test.each([
   ['a Valkey Cluster', valkey('cluster'), 'cluster'],
   ['a Valkey Sentinel', valkey('sentinel'), 'sentinel'],
   ['a server that lets nobody ask', '-NOAUTH Authentication required.\r\n', 'single'],
-])('%s is known by its INFO', async (_, reply, mode) => {
+])('%s is recognised by its INFO', async (_, reply, mode) => {
   const settings = { transports: answering({ 1: reply }), runtime: systemRuntime, connectWaitMs: 100 }
   expect(await findMode([place(1)], identityOf(undefined, undefined), settings)).toBe(mode)
 })
 
-test('where one address does not answer, the next is asked', async () => {
+test('if one address does not answer, the next is asked', async () => {
   const settings = { transports: answering({ 2: valkey('cluster') }), runtime: systemRuntime, connectWaitMs: 60 }
   expect(await findMode([place(1), place(2)], identityOf(undefined, undefined), settings)).toBe('cluster')
 })

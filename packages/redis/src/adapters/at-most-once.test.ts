@@ -64,7 +64,7 @@ const clients: Record<string, (port: number) => Opened | Promise<Opened>> = {
 }
 
 test.each(Object.keys(clients))(
-  '%s: a script that may run once is rejected, not sent again, where its reply was lost',
+  '%s: a script that must run at most once is rejected, not sent again, when its reply is lost',
   async (name) => {
     const proxy = await FaultProxy.start(server.port)
     const { redis, close } = await clients[name]!(proxy.port)
@@ -91,7 +91,7 @@ test('without it, ioredis sends the script again', async () => {
   }
 })
 
-test('ioredis on a cluster, which repeats on any node: the same', async () => {
+test('ioredis on a cluster, which retries on any node: the same', async () => {
   const cluster = await startCluster()
   const proxies = await Promise.all(cluster.nodes.map((node) => FaultProxy.start(node.port)))
   const host = '127.0.0.1'

@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-test('a full memory makes room by what has lapsed, and listens to that no more', async () => {
+test('a full memory makes room by dropping expired entries, and stops listening to those', async () => {
   const clock = new FakeClock()
   const sale = new Sale(client, {
     ids,

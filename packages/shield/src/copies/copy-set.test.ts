@@ -82,7 +82,7 @@ function setUp() {
   }
 }
 
-test('readers get what a copy has', () => {
+test('readers get the value of a copy', () => {
   const { seen, read, takePicture, answer } = setUp()
   expect([read(), read()]).toEqual([true, true])
   takePicture(1)
@@ -91,7 +91,7 @@ test('readers get what a copy has', () => {
   expect(seen).toEqual(['$1\r\nv\r\n', '$1\r\nv\r\n'])
 })
 
-test('an own write sends those who wait for a picture to Redis before it', () => {
+test('an own write sends readers that wait for a snapshot to Redis before it', () => {
   const { copies, seen, read, takePicture } = setUp()
   read()
   copies.abandon()
@@ -100,7 +100,7 @@ test('an own write sends those who wait for a picture to Redis before it', () =>
   expect(seen).toHaveLength(1)
 })
 
-test('an own write sends those whose copy is being read to Redis before it', () => {
+test('an own write sends readers whose copy is being read to Redis before it', () => {
   const { copies, seen, read, takePicture, answer } = setUp()
   read()
   takePicture(1)
@@ -111,7 +111,7 @@ test('an own write sends those whose copy is being read to Redis before it', () 
 })
 
 test.each(['before', 'while'])(
-  'who had to ask Redis, as no node could be read %s, sees nothing older later',
+  'a reader that had to ask Redis, because no node could be read %s, sees nothing older later',
   (when) => {
     const { watcher, seen, read, takePicture, answer, lose } = setUp()
     read()
@@ -128,7 +128,7 @@ test.each(['before', 'while'])(
   },
 )
 
-test('a picture that was taken before changes were missed will not do', () => {
+test('a snapshot from before changes were missed is not used', () => {
   const { copies, seen, read, takePicture, answer } = setUp()
   read()
   copies.missed()
@@ -142,7 +142,7 @@ test('a picture that was taken before changes were missed will not do', () => {
 test.each([
   ['a copy', 0],
   ['a picture, behind a copy that was too old', 250],
-])('who waits for %s asks Redis after a lease, however the rounds add up', (_, firstMs) => {
+])('a reader that waits for %s asks Redis after a lease, however many rounds add up', (_, firstMs) => {
   const { clock, seen, read, takePicture, answer } = setUp()
   read()
   takePicture(2)
@@ -160,7 +160,7 @@ test.each([
   expect(seen).toEqual([undefined])
 })
 
-test('each waits for its own lease, also where others came before', () => {
+test('each reader waits for its own lease, even if others came before', () => {
   const { clock, seen, read, takePicture, answer } = setUp()
   read()
   clock.advance(200)
@@ -173,7 +173,7 @@ test('each waits for its own lease, also where others came before', () => {
   expect(seen).toEqual(['$5\r\nfirst\r\n', undefined])
 })
 
-test('a copy that another process wrote, as the put of this one was lost, is known to be ours', () => {
+test('a copy that another process wrote, because this one’s put was lost, is recognised as ours', () => {
   const { copies, watcher, read, takePicture, lose, answerLook } = setUp()
   read()
   takePicture(1)
@@ -187,7 +187,7 @@ test('a copy that another process wrote, as the put of this one was lost, is kno
   expect(answerLook('k')).toBe(false)
 })
 
-test('a name that was somebody’s own key is read once it has become a copy', () => {
+test('a name that was a key of the application is read once it has become a copy', () => {
   const { copies, seen, read, takePicture, answer, answerPut, answerLook } = setUp()
   read()
   takePicture(1)
@@ -206,7 +206,7 @@ test('a name that was somebody’s own key is read once it has become a copy', (
   expect(seen.at(-1)).toBe('$1\r\nw\r\n')
 })
 
-test('a copy is not shown before the answer to its first write, and a key that is not ours always once that is known', () => {
+test('a copy is hidden before its first write is answered, and a key that is not ours is shown once that is known', () => {
   const { copies, isShown, read, takePicture, answerPut } = setUp()
   expect(isShown()).toBe(true)
   read()

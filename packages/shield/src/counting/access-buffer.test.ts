@@ -15,7 +15,7 @@ function bufferWith(watch: BurstWatch): { add: (name: string) => void; buffer: A
   return { add, buffer, bursts }
 }
 
-test('accesses are handed over a hundred at a time, and a burst is seen then', () => {
+test('accesses are handed over in hundreds, and a burst is noticed then', () => {
   const watch = {
     burstCount: 20,
     leftCount: Number.POSITIVE_INFINITY,
@@ -26,7 +26,7 @@ test('accesses are handed over a hundred at a time, and a burst is seen then', (
   expect(bursts).toEqual([128])
 })
 
-test('where a key is about to cross, its crossing is seen at the very access, also after others were handed over', () => {
+test('if a key is about to cross its threshold, the crossing is noticed at that very access, even after others were handed over', () => {
   const watch = {
     burstCount: 90,
     leftCount: 90,

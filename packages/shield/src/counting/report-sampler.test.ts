@@ -17,7 +17,7 @@ function sentOf(sampler: ReportSampler, known: TableEntry | undefined): { rows: 
   return { rows, sum }
 }
 
-test('keys that the table holds are sent in fewer rows, with the same sums', () => {
+test('keys that are in the table are sent in fewer rows, with the same sums', () => {
   let state = 1
   const sampler = new ReportSampler(() => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0

@@ -56,7 +56,7 @@ function setUp() {
 
 const get = readCommand('GET', ['k'], 0)
 
-test('what memory let go comes back from disk, for all who wait at once, and is in memory again', async () => {
+test('a reply evicted from memory is read from disk, for all who wait at once, and is in memory again', async () => {
   const { hot, reads, answer, load, seen, clock } = setUp()
   load()
   answer('v')
@@ -92,7 +92,7 @@ test('a reply that is dropped, expires or loses its lease while the disk is read
   }
 })
 
-test('an own write while the disk is read sends those who wait to their own connection', async () => {
+test('an own write while the disk is read sends waiting readers to their own connection', async () => {
   const { hot, reads, answer, load, seen } = setUp()
   load()
   answer('old')
@@ -108,7 +108,7 @@ test('an own write while the disk is read sends those who wait to their own conn
   expect(seen).toEqual(['old', undefined, 'own'])
 })
 
-test('a reply that was reloaded takes the place of the one on disk', async () => {
+test('a reloaded reply replaces the one on disk', async () => {
   const { hot, answer, load, seen, clock, reads } = setUp()
   load()
   answer('old')

@@ -49,7 +49,7 @@ const action = fc.record({
   length: fc.constantFrom(0, 1, 500, 3000, 20_000, 90_000),
 })
 
-test('gives back what a Map would, or nothing where it made room, and stays within its bytes', async () => {
+test('returns what a Map would, or nothing if it made room, and stays within its bytes', async () => {
   const maxBytes = 3 * 2 ** 20
   const { tier, path } = await openTier({ maxBytes })
   let found = 0
@@ -89,7 +89,7 @@ test('gives back what a Map would, or nothing where it made room, and stays with
   expect(statSync(join(path, 'replies.mdb')).size).toBeLessThan(maxBytes * 3)
 })
 
-test('the file keeps to its bound while many times as much goes through it', async () => {
+test('the file stays within its limit while many times as much goes through it', async () => {
   const maxBytes = 8 * 2 ** 20
   const { tier } = await openTier({ maxBytes })
   for (let batch = 0; batch < scale(60, 400); batch++) {
@@ -106,7 +106,7 @@ test('the file keeps to its bound while many times as much goes through it', asy
   expect(tier.size).toBeGreaterThan(20)
 })
 
-test('nobody vouches for what was distrusted, but it can still be compared; it goes first when room is needed', async () => {
+test('a distrusted reply is not served, but can still be compared; it goes first when room is needed', async () => {
   const { tier } = await openTier({ maxBytes: 2 ** 20 })
   const bytes = Buffer.alloc(50_000, 'v')
   const old = replyOf('old', bytes)
@@ -125,7 +125,7 @@ test('nobody vouches for what was distrusted, but it can still be compared; it g
   expect([...replies, ...more].filter((reply) => tier.holds(reply))).toHaveLength(9)
 })
 
-test('what is to survive is there after a restart, trusted by nobody; what is not is gone', async () => {
+test('replies that should survive are there after a restart, untrusted; others are gone', async () => {
   for (const survivesRestart of [true, false]) {
     const bytes = Buffer.alloc(5000, 'v')
     const { tier, path } = await openTier({ survivesRestart })
@@ -140,7 +140,7 @@ test('what is to survive is there after a restart, trusted by nobody; what is no
   }
 })
 
-test('who reads at the end gets nothing, and nothing is thrown behind', async () => {
+test('reads during shutdown return nothing, and nothing throws afterwards', async () => {
   const { tier } = await openTier()
   const bytes = Buffer.alloc(5000, 'v')
   const reply = replyOf('id', bytes)
@@ -166,7 +166,7 @@ const damages: Record<string, (file: string) => void | Promise<void>> = {
   },
 }
 
-test.each(Object.keys(damages))('%s is told once, and the process goes on without the tier', async (damage) => {
+test.each(Object.keys(damages))('%s is reported once, and the process continues without the tier', async (damage) => {
   const { tier, path } = await openTier({ survivesRestart: true })
   for (let index = 0; index < 40; index++) {
     const bytes = Buffer.alloc(5000, index)
@@ -188,7 +188,7 @@ test.each(Object.keys(damages))('%s is told once, and the process goes on withou
   expect(next.tier.bytes).toBe(0)
 })
 
-test('takes half of what the disk has free, nothing while that is too little, and comes back when there is room', async () => {
+test('takes half of the free disk space, nothing while that is too little, and resumes when there is room', async () => {
   const free = vi.spyOn(DiskFolder.prototype, 'roomBytes', 'get').mockReturnValue(1_500_000)
   onTestFinished(() => free.mockRestore())
   const { tier, warnings } = await openTier({ retryAfterMs: 10 })
@@ -205,7 +205,7 @@ test('takes half of what the disk has free, nothing while that is too little, an
   expect(warnings).toHaveLength(1)
 })
 
-test('a folder that cannot be made or is in use is told, and the tier is not there', async () => {
+test('a folder that cannot be created or is in use is reported, and the tier is off', async () => {
   const { path, tier } = await openTier()
   const second = await openTier({ path })
   expect(second.tier.state).toBe('failed')

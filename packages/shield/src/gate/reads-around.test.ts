@@ -62,7 +62,7 @@ const textOf = (verdict: { kind: string }) =>
     ? Buffer.from((verdict as unknown as { reply: { bytes: Buffer } }).reply.bytes).toString()
     : verdict.kind
 
-test('what was read before a pipeline was answered is not given after it', () => {
+test('a reply read before a pipeline was answered is not served after it', () => {
   const { hot, ask, answer, now, readAround } = setUp()
   const answered = readAround(false)
   // Somebody else reads the old value meanwhile, and its news is still on its way when the pipeline brings the new one.
@@ -72,7 +72,7 @@ test('what was read before a pipeline was answered is not given after it', () =>
   expect(textOf(ask(true))).toBe('loading')
 })
 
-test('nor what was read before one was answered that had waited for a load in vain', () => {
+test('nor is a reply read before the answer to one that had waited in vain for a load', () => {
   const { hot, reads, ask, answer, now, givenBack } = setUp()
   expect(textOf(ask(true))).toBe('loading')
   reads.shift()!(undefined, now())
@@ -96,7 +96,7 @@ test('nor is a copy that was made before it', () => {
   expect(pictures).toBe(1)
 })
 
-test('nor is what was under way', () => {
+test('nor is a load that was in flight', () => {
   const { hot, ask, answer, now, readAround } = setUp()
   const answered = readAround(false)
   hot.load(readCommand('GET', ['k'], 0), now(), () => {})
@@ -105,7 +105,7 @@ test('nor is what was under way', () => {
   expect(textOf(ask(true))).toBe('loading')
 })
 
-test('a pipeline fills memory for the next one with a read of after its answer, one for all of a turn', () => {
+test('a pipeline refills memory for the next one with a read made after its answer, one for a whole turn', () => {
   const { reads, ask, answer, endTurn, readAround } = setUp()
   const ends = [readAround(false), readAround(false), readAround(false)]
   expect(reads).toHaveLength(0)
@@ -116,7 +116,7 @@ test('a pipeline fills memory for the next one with a read of after its answer, 
   expect(textOf(ask(false))).toBe('$3\r\nnew\r\n')
 })
 
-test('what is read under WATCH is not followed by anything older', () => {
+test('a read under WATCH is not followed by anything older', () => {
   const { hot, open, ask, answer, now, readAround } = setUp()
   hot.load(readCommand('GET', ['k'], 0), now(), () => {})
   answer('old')

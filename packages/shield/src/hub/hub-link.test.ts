@@ -41,7 +41,7 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
   return { moves, hear }
 }
 
-test('who found both hubs cut off is back within 5 s of one being well', () => {
+test('a process that found both hubs cut off is connected within 5 s of one recovering', () => {
   const { moves, hear } = setUp()
   hear(2, () => true)
   expect(moves).toEqual(['a', 'b'])
@@ -51,7 +51,7 @@ test('who found both hubs cut off is back within 5 s of one being well', () => {
   expect(moves).toHaveLength(3)
 })
 
-test('where all are cut off for long, moves become rare, and one that is well is found after as long again at most', () => {
+test('if all are cut off for long, moves become rare, and a recovered one is found after as long again at most', () => {
   const { moves, hear } = setUp()
   hear(60, () => true)
   const during = moves.length
@@ -63,14 +63,14 @@ test('where all are cut off for long, moves become rare, and one that is well is
   expect(moves.length - during).toBeLessThan(30)
 })
 
-test('who is with a cut-off hub while the other is down tries that one rarely', () => {
+test('a process on a cut-off hub rarely tries the other while that is down', () => {
   const { moves, hear } = setUp((hub) => hub === 'b')
   hear(60, () => true)
   expect(moves.filter((hub) => hub === 'b').length).toBeLessThan(7)
   expect(moves.at(-1)).toBe('a')
 })
 
-test('a hub that was down when it was tried is found within 5 s of being back', () => {
+test('a hub that was down when it was tried is found within 5 s of its return', () => {
   let isDown = true
   const { moves, hear } = setUp((hub) => hub === 'b' && isDown)
   hear(2, () => true)

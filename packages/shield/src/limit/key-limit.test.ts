@@ -28,7 +28,7 @@ function admitted(limit: KeyLimit, count: number, caller?: string): number {
 }
 
 describe.each(limitAlgorithms)('%s', (algorithm) => {
-  test('lets as many through as it says', () => {
+  test('lets through exactly as many calls as the limit allows', () => {
     // The queue has one at the door beside those that wait.
     expect(admitted(limitOf({ algorithm }), 50)).toBe(algorithm === 'leakyQueue' ? 11 : 10)
   })
@@ -43,13 +43,13 @@ test.each(['tokenBucket', 'leakyBucket', 'gcra'] as const)('%s has a burst of it
   expect(admitted(limit, 50)).toBe(1)
 })
 
-test('each caller has the limit for himself, and who is unknown shares one', () => {
+test('each caller has its own limit, and unknown callers share one', () => {
   const limit = limitOf({ scope: 'process-caller' })
   expect([admitted(limit, 20, 'a'), admitted(limit, 20, 'b'), admitted(limit, 20, 'a')]).toEqual([10, 10, 0])
   expect([admitted(limit, 20), admitted(limit, 20)]).toEqual([10, 0])
 })
 
-test('a queue holds what it admits back, so that it is evenly spaced', async () => {
+test('a queue delays admitted calls, so that they are evenly spaced', async () => {
   const runtime = fakeRuntime()
   const limit = limitOf({ algorithm: 'leakyQueue', burst: 2 }, runtime)
   const times: number[] = []

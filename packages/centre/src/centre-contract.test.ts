@@ -9,7 +9,7 @@ import { NacosDouble } from './testing/nacos-double.ts'
 interface RunningCentre {
   /** Its host and port. */
   readonly host: string
-  /** Whom it lets in where it was asked to ask: as in a URL, and somebody else. */
+  /** Which credentials it accepts, if it requires any: as in a URL, and those of somebody else. */
   readonly user?: string
   readonly stranger?: string
   stop(): Promise<unknown>
@@ -26,7 +26,7 @@ async function askEtcd(url: string, path: string, body: object): Promise<void> {
   expect([path, response.status, await response.json()]).toEqual([path, 200, expect.anything()])
 }
 
-/** etcd and ZooKeeper are real; Consul and Nacos are doubles of what is documented of them. */
+/** etcd and ZooKeeper are real; Consul and Nacos are stand-ins written from their documentation. */
 const kinds: Record<string, (isGuarded: boolean) => Promise<RunningCentre>> = {
   async etcd(isGuarded) {
     let server = await startEtcd()

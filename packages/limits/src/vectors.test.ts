@@ -259,7 +259,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).retryAfterMs).toBeLessThanOrEqual(400)
     clock.at += 400
     expect((await limiter.take('k', 0)).allowed).toBe(true)
-    // One that is over stays so when the clock steps back.
+    // A block that is over stays over when the clock steps back.
     clock.at -= 200
     expect((await limiter.take('k', 0)).allowed).toBe(true)
     await limiter.block('k', 1000)
@@ -290,7 +290,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).remaining).toBe(0)
     await limiter.refund('k', 1, 'a')
     expect((await limiter.peek('k')).remaining).toBe(1)
-    // The same name may hold again.
+    // The same name may be used again.
     expect((await limiter.take('k', 1, 'a')).allowed).toBe(true)
     await limiter.refund('k', 1, 'a')
     expect((await limiter.peek('k')).remaining).toBe(1)

@@ -7,7 +7,7 @@ import { oneRedis } from './testing/one-redis.ts'
 const redis = oneRedis()
 const { open, freshName } = redis
 
-/** What another program does that holds the lock in Redisson's way. */
+/** Acts like another program that holds the lock in Redisson's way. */
 async function holdAsRedisson(name: string, leaseMs: number): Promise<{ release(): Promise<void> }> {
   await redis.client.hset(name, 'b983c153-7421-469a-addb-44fb92259a1b:57', 1)
   await redis.client.pexpire(name, leaseMs)
@@ -276,7 +276,7 @@ describe('loss', () => {
   test('the default lease is renewed for as long as the lock is held', async () => {
     const locks = open({ leaseMs: 3000 })
     const handle = await locks.getLock(freshName()).lock()
-    // Three thirds and one more.
+    // Three thirds of the lease and one more.
     await waitFor(() => locks.metrics().renewals >= 4)
     expect(handle.isHeld).toBe(true)
     expect(await handle.unlock()).toBe(true)
@@ -377,7 +377,7 @@ describe('leases', () => {
     expect(handle.isHeld).toBe(true)
     expect(await lock.remainingMs()).toBeLessThanOrEqual(300)
     expect(fixed.isHeld).toBe(false)
-    // Changed while it is held: from now on it is renewed with the new one.
+    // Changed while it is held: from now on renewals use the new lease.
     expect(await handle.extend(900)).toBe(true)
     const { renewals } = locks.metrics()
     await waitFor(() => locks.metrics().renewals > renewals + 1, { what: () => 'renewals with the new lease' })

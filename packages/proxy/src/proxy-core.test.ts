@@ -57,7 +57,7 @@ class PipeEnd implements Transport {
   }
 }
 
-/** A Redis in memory that answers each request, which comes whole, as `answer` says. */
+/** A Redis in memory that answers each request with `answer`; each request arrives whole. */
 function memoryRedis(runtime: FakeRuntime, answer: (words: string[]) => string): TransportKind {
   return {
     connect(_target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
@@ -81,7 +81,7 @@ function memoryRedis(runtime: FakeRuntime, answer: (words: string[]) => string):
   }
 }
 
-/** A Redis that no connection can be made to. */
+/** A Redis that refuses all connections. */
 function unreachable(runtime: FakeRuntime): TransportKind {
   return {
     ...memoryRedis(runtime, () => ''),
@@ -139,7 +139,7 @@ test('a core serves clients and asks Redis over the connections and the clock th
   expect([one.seen.text, two.seen.text]).toEqual(['', ''])
   runtime.clock.advance(10)
   expect([one.seen.text, two.seen.text]).toEqual(['+OK\r\n$5\r\nvalue\r\n$-1\r\n', '+PONG\r\n'])
-  // The first waited for the connection too: one millisecond for that, and one each way.
+  // The first also waited for the connection: one millisecond for that, and one each way.
   one.send('GET', 'key')
   runtime.clock.advance(10)
   one.send('FIREBREAK', 'LATENCY')
@@ -166,7 +166,7 @@ test('a shared connection that died silently is replaced, and its clients keep w
   const { runtime, core } = setUp((runtime) => ({
     connect(target, owner, onConnect) {
       const number = ++connections
-      // What is sent on a dead connection arrives nowhere.
+      // Bytes sent on a dead connection do not arrive.
       const live = memoryRedis(runtime, ([name]) => (dead.has(number) ? '' : name === 'PING' ? '+PONG\r\n' : '+OK\r\n'))
       return live.connect(target, owner, onConnect)
     },

@@ -18,6 +18,6 @@ test.each([
     }
     expect(calls).toBeGreaterThan(seeds.length * 200)
   },
-  // Ten times what it takes, for a machine that is busy with other things.
+  // Ten times the usual duration, for a machine that is busy with other work.
   scale(300_000, 3_000_000),
 )

@@ -2,7 +2,7 @@ import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { WatchLoop } from './watch-loop.ts'
 
-/** A centre that never waits for a change: every round reads and ends. */
+/** A centre that never waits for a change: every round reads and returns. */
 function follow(clock: FakeClock) {
   const texts: (string | undefined)[] = []
   const centre = { text: '1', reads: 0 }

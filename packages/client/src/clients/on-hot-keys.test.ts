@@ -31,7 +31,7 @@ test('a client is notified of hot keys after any number of garbage collections',
   const client = { told: 0 }
   listen(cluster, client)
   for (let round = 1; round <= 3; round++) {
-    // A WeakRef holds its target until the turn in which it was made or looked at has ended.
+    // A WeakRef keeps its target alive until the end of the turn in which it was created or read.
     await new Promise(setImmediate)
     collect()
     cluster.tell()

@@ -19,7 +19,7 @@ test('what is sent in the middle of a pipeline goes out before the command that 
   expect([socket.written, pipeline.written]).toEqual([[], []])
   prefix.own.write('own')
   expect(pipeline.written).toEqual(['first second own'])
-  // Once: the next command of the pipeline is on its own.
+  // Only once: the next command of the pipeline is sent alone.
   prefix.own.write('next')
   expect(pipeline.written).toEqual(['first second own', 'next'])
 })

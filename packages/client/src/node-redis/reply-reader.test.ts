@@ -38,7 +38,7 @@ test('an error of the server is distinguished from a failure of the connection',
   expect(reader.isErrorReply(undefined)).toBe(false)
 })
 
-/** An error as the installed version's own decoder makes it. */
+/** An error as the decoder of the installed version creates it. */
 function errorOf(client: unknown): unknown {
   const { decoder } = (client as { _self: NodeRedisConnection })._self._getQueue()
   let made: unknown

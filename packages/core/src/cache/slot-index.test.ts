@@ -7,7 +7,7 @@ import { none } from './slot-lists.ts'
 const capacity = 20
 const key = fc.oneof(
   fc.constantFrom('', 'a', 'b', 'ab', 'ba', 'žluť', '\u0000'),
-  // Around the length from which V8's own hash is used.
+  // Around the length from which V8's hash is used.
   fc.integer({ min: 22, max: 27 }).map((length) => 'x'.repeat(length)),
   fc.nat(40).map((number) => `key:${number}`),
   fc.nat(10).map((number) => `a key that is longer than most:${number}`),

@@ -63,7 +63,7 @@ test('replies and pushes arrive in the order of their bytes, however these are s
       const lost: string[] = []
       const order: string[] = []
       const { connection, pipe, closes } = connect({ onPush: (items) => seen.push(new PushReply(items)) })
-      // More is asked for than will be answered, in sends of several requests each.
+      // Asks for more than will be answered, in sends of several requests each.
       let asked = 0
       const wanted = stream.filter((item) => !(item instanceof PushReply)).length + extra
       for (let send = 0; asked < wanted; send++) {
@@ -77,7 +77,7 @@ test('replies and pushes arrive in the order of their bytes, however these are s
       }
       const places = [0, ...cuts.map((cut) => Math.round(cut * cutOff.length)), cutOff.length].sort((a, b) => a - b)
       for (let index = 1; index < places.length; index++) {
-        // Each piece has memory of its own, as a socket's chunks have.
+        // Each piece has its own memory, like a socket's chunks.
         pipe.say(Buffer.from(cutOff.subarray(places[index - 1], places[index])))
       }
       pipe.end()
@@ -171,7 +171,7 @@ test('a greeting authenticates before it selects the database, and never continu
   const results: unknown[] = []
   greet(connection, { username: 'u', password: 'p', database: 3, version: 3 }, (result) => results.push(result))
   expect(pipe.written.match(/HELLO|AUTH|SELECT/g)).toEqual(['HELLO', 'AUTH', 'SELECT'])
-  // A server before 6: it wants AUTH in its old form, and refused the database to nobody.
+  // A server before version 6: it expects AUTH in its old form, and did not refuse the database to this user.
   pipe.say("-ERR unknown command 'HELLO'\r\n-NOAUTH Authentication required.\r\n")
   expect(results).toEqual([])
   pipe.say('+OK\r\n+OK\r\n')
@@ -186,7 +186,7 @@ test('a greeting authenticates before it selects the database, and never continu
   greet(wrong.connection, { password: 'p', version: 3 }, (result) => results.push(result))
   wrong.pipe.say('-WRONGPASS invalid\r\n')
   expect(results[2]).toMatchObject({ kind: 'refused', command: 'HELLO', reply: { kind: 'WRONGPASS' } })
-  // And a lost one is lost, whatever it had refused before.
+  // And a lost connection is lost, whatever it refused before.
   const lost = connect()
   greet(lost.connection, { password: 'p', database: 1 }, (result) => results.push(result))
   lost.pipe.say('-WRONGPASS invalid\r\n')

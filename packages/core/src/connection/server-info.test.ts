@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseInfo, serverModeOf } from './server-info.ts'
 
-/** The heads of INFO as servers sent them. */
+/** The first lines of INFO, as sent by real servers. */
 const recorded = {
   'Redis 7.0 alone':
     '# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\nredis_mode:standalone\r\nos:Linux 6.1.0 x86_64\r\n',

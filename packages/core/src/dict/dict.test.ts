@@ -86,7 +86,7 @@ test('it grows and shrinks with its entries in bounded steps, and returns memory
     highestLoad = Math.max(highestLoad, dict.size / dict.bucketCount)
   }
   expect(highestLoad).toBeLessThanOrEqual(1)
-  // Were a table moved in one operation, nearly none would find the dict rehashing.
+  // If a table were moved in one operation, hardly any operation would find the dict rehashing.
   expect(rehashedOperations).toBeGreaterThan(count / 20)
   expect(dict.bucketCount).toBe(262_144)
   const fullBytes = dict.bytes
@@ -139,7 +139,7 @@ describe('memory', () => {
       dict.put(keyOf(id))
       if (id >= alive) dict.drop(keyOf(id - alive))
     }
-    // 5,000 keys of some 360 bytes: 1.8 MB live, and all that passed through was over 30 MB.
+    // 5,000 keys of about 360 bytes: 1.8 MB are live, and over 30 MB passed through.
     expect(dict.size).toBe(alive)
     expect(dict.bytes).toBeLessThan(1.5 * 1.9e6 + 5 * pageBytes)
   })

@@ -45,7 +45,7 @@ describe.each([
     const intervals = fc.array(fc.array(access, { maxLength: 80 }), { maxLength: 8 })
     fc.assert(
       fc.property(intervals, fc.integer({ min: 1, max: 7 }), (all, step) => {
-        // Fewer keys than the trace has: the table of keys is started over now and then.
+        // Fewer keys than the trace has: the table of keys starts over now and then.
         const counter = make({ maxKeys: 31 })
         for (const accesses of all) {
           const model = new Map<string, [number, number, number]>()
@@ -152,6 +152,6 @@ test('a known key takes no memory', () => {
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
   for (const key of keys) for (let round = 0; round < 1000; round++) counter.add(key, true, 5)
-  // A million accesses; a single object each would be over 16 MB.
+  // A million accesses; one object for each would take over 16 MB.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(2e6)
 })

@@ -8,7 +8,7 @@ import { type WindowRules, windowSlices } from './window-rules.ts'
 
 const startMs = 1_700_000_000_123
 
-/** Windows by the letters that a key begins with; all other keys have one of a second. */
+/** Windows chosen by the first letters of a key; all other keys have one of a second. */
 function rulesOf(windowsMs: Record<string, number> = {}): WindowRules & { matched: string[] } {
   const prefixes = Object.keys(windowsMs)
   const matched: string[] = []
@@ -183,7 +183,7 @@ describe('memory', () => {
       add(`k${id}`)
       most = Math.max(most, window.size)
     }
-    // A thousand keys come in a window's time.
+    // A thousand keys arrive within a window.
     expect(most).toBeLessThan(5000)
   })
 

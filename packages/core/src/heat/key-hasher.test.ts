@@ -60,7 +60,7 @@ test.each(Object.entries(families))('%s spread randomly over a table, and none i
   const hashes = hashesOf([...keys.values()], 12_345)
   const [places, count] = [16_384, keys.size]
   const taken = new Set(hashes.map(([hash]) => hash & (places - 1)))
-  // What is left free by chance, and five standard deviations of it.
+  // The number of slots that stay free by chance, and five standard deviations of it.
   const free = places * Math.exp(-count / places)
   expect(Math.abs(places - taken.size - free)).toBeLessThan(5 * Math.sqrt(free) + 5)
   expect(new Set(hashes.map(([hash, check]) => `${hash} ${check}`)).size).toBe(count)
@@ -69,7 +69,7 @@ test.each(Object.entries(families))('%s spread randomly over a table, and none i
 })
 
 test('the hashes are those of HalfSipHash-1-3 with 64 bits', () => {
-  // Against the algorithm as it was published, step by step and with whole words.
+  // Compared with the published algorithm, step by step and with whole words.
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70 }), fc.maxSafeNat(), (key, seed) => {
       expect(hashesOf([key], seed)).toEqual([published(key, seed)])

@@ -24,7 +24,7 @@ function add(tally: KeyTally, key: Uint8Array, writes = 0, bytes = 0): number {
   return tally.add(around, 3, 3 + key.length, hash, hasher.check, 1, writes, bytes)
 }
 
-/** Counts accesses in batches, of which every third key has its hashes already; gives those without a place. */
+/** Counts accesses in batches; every third key already has its hashes. Returns those without a place. */
 function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
   const placeless: Access[] = []
   const { batch } = tally
@@ -51,7 +51,7 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
   return placeless
 }
 
-/** What an interval had, and how many of its keys came in pieces. */
+/** The counts of an interval, and how many of its keys came in pieces. */
 function drained(tally: KeyTally, below = 0, watched: readonly string[] = []) {
   const found = new Map<string, Counts>()
   let inPieces = 0

@@ -20,7 +20,7 @@ const families = (): MetricFamily[] => [
   { kind: 'counter', name: 'calls_total', help: 'Calls', points: [{ labels: {}, value: ++value }] },
 ]
 
-/** Timers whose pauses up to 10 s are `factor` as long, with a list of what they were asked for. */
+/** Timers that shorten pauses up to 10 s by `factor`, with a list of the requested pauses. */
 function quickTimers(factor: number): Timers & { readonly asked: number[] } {
   const asked: number[] = []
   return {
@@ -156,7 +156,7 @@ test('a request to a collector that never answers ends at its deadline, and only
 })
 
 test('closing does not wait for an unreachable collector, nor long for a slow one', async () => {
-  // Its pauses would take an hour.
+  // Its pauses would add up to an hour.
   const pauses = quickTimers(3600)
   const away = open({ endpoint: `http://127.0.0.1:${await freePort()}`, intervalMs: 600_000 }, { timers: pauses })
   away.exporter.start()

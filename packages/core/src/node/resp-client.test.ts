@@ -97,7 +97,7 @@ test('pushes arrive between the replies around them', async () => {
 test('a server that refuses HELLO is used with RESP2, as the same user', async () => {
   const old = await startRedis({ args: ['--rename-command', 'HELLO', '', '--requirepass', 'pw'] })
   const client = await openRespClient({ port: old.port, password: 'pw', database: 1 }, { version: 3 })
-  // RESP3 would give a map.
+  // RESP3 would return a map.
   expect(await client.send(['CONFIG', 'GET', 'databases'])).toEqual([expect.anything(), expect.anything()])
   expect(text(await client.send(['CLIENT', 'LIST']))).toMatch(/ db=1 /)
   client.close()
@@ -134,7 +134,7 @@ test('TLS: a private CA, a missing CA, another name, no check', async () => {
   await expect(openRespClient({ port, tls: { ca, serverName: 'other' } })).rejects.toMatchObject({
     code: 'FB_REDIS_TLS',
   })
-  // TLS to a plain port, and the other way round.
+  // TLS to a plain port, and plain to a TLS port.
   await expect(openRespClient({ port: secure.port, tls: { ca }, connectTimeoutMs: 100 })).rejects.toMatchObject({
     code: 'FB_REDIS_TIMEOUT',
   })
@@ -167,7 +167,7 @@ test('a server that is killed in the middle of a reply rejects what is unanswere
   const doomed = await startRedis()
   const client = await openRespClient({ port: doomed.port })
   await client.send(['SETRANGE', 'huge', 100_000_000, 'x'])
-  // Read nothing, so that the reply is still in the server when it dies.
+  // Do not read, so that the reply is still in the server when it dies.
   const [whole, broken, behind] = [client.send(['ECHO', 'a']), client.send(['GET', 'huge']), client.send(['PING'])]
   client.pause()
   await waitFor(async () => /name= .* omem=[1-9]\d{6,} /.test(await doomed.cli('CLIENT', 'LIST')), {

@@ -55,7 +55,7 @@ const reply = fc.oneof(
 )
 const cuts = fc.array(fc.nat(), { maxLength: 12 })
 
-/** The bytes in pieces that end at arbitrary places. */
+/** The bytes, split at arbitrary positions. */
 function pieces(all: Uint8Array, at: readonly number[]): Uint8Array[] {
   const places = [...new Set(at.map((cut) => cut % (all.length + 1)))].sort((a, b) => a - b)
   return [...places, all.length].map((end, index) => all.slice(places[index - 1] ?? 0, end))
@@ -101,7 +101,7 @@ test('a reply that comes byte by byte, fed before it is read, decodes to the sam
   )
 })
 
-/** What RESP2 leaves of a value. */
+/** A value as RESP2 represents it. */
 function inRespTwo(given: RespValue): RespValue {
   const text = (shown: string) => new Uint8Array(new TextEncoder().encode(shown))
   if (typeof given === 'boolean') return given ? 1 : 0
@@ -163,7 +163,7 @@ test('the scanner ends each reply where the decoder does, wherever the chunks ar
   )
 })
 
-/** Bytes that look like RESP often enough to get far into it. */
+/** Bytes that look enough like RESP to be parsed for a while. */
 const nearlyResp = fc
   .array(
     fc.oneof(
@@ -254,7 +254,7 @@ test('on arbitrary bytes the scanner continues or ends with a code, and finds th
       } catch (error) {
         if (!(error instanceof RespError)) throw error
       }
-      // The decoder checks more; where it is content the scanner must be too, with the same count.
+      // The decoder checks more; if it accepts the bytes, the scanner must too, with the same count.
       expect(scanned).toBeGreaterThanOrEqual(decoded)
     }),
     { numRuns: runs * 4 },

@@ -164,6 +164,6 @@ test('decoding an array in many chunks takes time in proportion to its bytes, no
   timeOf(5_000)
   const small = Math.min(timeOf(5_000), timeOf(5_000), timeOf(5_000))
   const large = Math.min(timeOf(100_000), timeOf(100_000))
-  // Twenty times the items: some twenty times the time; read again from the start each time it would be 400 times.
+  // Twenty times the items take about twenty times as long; rereading from the start each time would take 400 times.
   expect(large / small).toBeLessThan(120)
 })

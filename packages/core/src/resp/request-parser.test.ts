@@ -12,7 +12,7 @@ function argsOf(parser: RequestParser): string[] {
   )
 }
 
-/** All requests in a text, each as its arguments. */
+/** All requests in a text, each as a list of arguments. */
 function parseAll(text: string, options?: RequestParserOptions): string[][] {
   const bytes = Buffer.from(text, 'latin1')
   const parser = new RequestParser(options)
@@ -109,7 +109,7 @@ test('requests in pieces, in a buffer whose bytes are moved between calls, give 
         const stream = Buffer.concat(all.map((args) => encodeCommand(args)))
         const parser = new RequestParser()
         const seen: string[][] = []
-        // The buffer holds what is unread, behind a gap whose size changes with every chunk.
+        // The buffer holds the unread bytes, after a gap whose size changes with every chunk.
         let unread = Buffer.alloc(0)
         let at = 0
         let turn = 0

@@ -31,7 +31,7 @@ test('what nobody configured keeps its default, step by step and field by field'
     tries: Number.POSITIVE_INFINITY,
     deadlineMs: 5000,
   })
-  // The longest pause follows a first one that is longer.
+  // If the first pause is longer than the longest, the longest is raised to it.
   expect(resolve({ replica: { firstMs: 9000 } }).replica).toMatchObject({ firstMs: 9000, mostMs: 9000 })
 })
 
@@ -70,7 +70,7 @@ test('a single line can express the same', () => {
 
 function retryOf(policy: Partial<RetryPolicy>) {
   const clock = new FakeClock()
-  // No pause is shortened by chance.
+  // No pause is shortened at random.
   return { clock, retry: new Retry({ ...steps.replica.policy, ...policy }, { clock, random: () => 1 }) }
 }
 

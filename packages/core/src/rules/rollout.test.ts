@@ -26,7 +26,7 @@ test('a process that has a rule keeps it when the percentage is raised', () => {
 })
 
 test('the choice is the documented one', () => {
-  // Of another implementation of the same words.
+  // Computed by another implementation of the same description.
   const chosen = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].filter((id) => isInRollout('product', 50, id))
   expect(chosen).toEqual(['b', 'd'])
 })

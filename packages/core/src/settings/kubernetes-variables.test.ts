@@ -3,7 +3,7 @@ import { kubernetesVariables } from './kubernetes-variables.ts'
 import { resolveSettings } from './resolve-settings.ts'
 import { portNumber, type SettingTable, text } from './setting.ts'
 
-/** What a container sees beside a service, as the kubelet makes it. */
+/** The variables that the kubelet gives to a container next to a service. */
 const serviceVariables = (service: string, port: number) => ({
   [`${service}_SERVICE_HOST`]: '10.96.0.17',
   [`${service}_SERVICE_PORT`]: String(port),

@@ -26,7 +26,7 @@ test('a published table is read as each process should see it', () => {
     { epoch: 'e', version: 3, isOff: true, entries, rules: [] },
     { writtenAt: 1000, forMs: 60_000 },
   )
-  // Others read the names that are in Redis.
+  // Others read the names used in Redis.
   expect(table.clusters['main']).toMatchObject([{ keys: ['a%3A1'] }, { keys: { c: ['c{x}', 'c{y}'] } }])
   const read = (instanceId: string) => readPublishedTable(JSON.stringify(table), instanceId)!.snapshot
   expect(read('me')).toMatchObject({ epoch: 'e', version: 3, isOff: true })

@@ -7,7 +7,7 @@ test('a delay longer than Node’s maximum waits long instead of firing at once'
     systemTimers.setTimeout(() => fired.push(`timeout ${delayMs}`), delayMs),
     systemTimers.setInterval(() => fired.push(`interval ${delayMs}`), delayMs),
   ])
-  // Node fires what overflows after a millisecond, before this one.
+  // Node fires an overflowing timer after a millisecond, before this one.
   await new Promise<void>((resolve) => void setTimeout(resolve, 20))
   for (const timer of timers) timer.cancel()
   expect(fired).toEqual([])

@@ -81,7 +81,7 @@ test('many small keys become hashes, and a group without TTL gets spread-out TTL
   expect(actions(advice).sort()).toEqual(['add-ttl', 'hash-instead-of-keys'])
   expect(advice.find(({ action }) => action === 'add-ttl')!.commands[0]).toMatch(/rand\(\) \* 8640/)
   expect(advice.find(({ action }) => action === 'hash-instead-of-keys')!.commands[0]).toBe('HSET user:h3 232 value')
-  // A scan does not know TTLs: then nothing is said about them.
+  // A scan does not know TTLs, so nothing is said about them.
   const { keysWithTtl: _unknown, ...unknown } = leaf
   expect(actions(advise([finding({ prefixes: { ...root, children: [unknown] } })]))).toEqual(['hash-instead-of-keys'])
 })
@@ -99,7 +99,7 @@ test('the fields of an entity become one hash, and nothing is advised that would
   const advice = advise([finding({ prefixes: root as never })])
   expect(actions(advice)).toEqual(['fields-as-hash'])
   expect(advice[0]!.commands).toEqual(['HSET user:1 age value name value', 'HMGET user:1 age name'])
-  // Behind a number there may be names without end: then they are no fields.
+  // After a number there may be endlessly many names: then they are not fields.
   const { fields: _none, ...names } = leaf
   expect(advise([finding({ prefixes: { ...root, children: [names] } as never })])).toEqual([])
 })

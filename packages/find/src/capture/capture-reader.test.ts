@@ -18,7 +18,7 @@ function read(capture: Buffer, pieceBytes = capture.length): CaptureReader {
   return reader
 }
 
-/** A connection that sends these bytes in segments of this size. */
+/** A connection that sends the given bytes in segments of the given size. */
 function conversation(bytes: Buffer, segmentBytes: number, version: 4 | 6 = 4, start = 0xfffffff0): Buffer[] {
   const packets = [ipPacket({ sequence: start, flags: synFlag }, version)]
   for (let at = 0; at < bytes.length; at += segmentBytes) {
@@ -100,7 +100,7 @@ test('anything but a capture, or a damaged one, is refused with the offset', () 
   expect(fail(damaged)).toMatchObject({ offset: 24 })
 })
 
-/** Commands whose values hold nothing that looks like a command. */
+/** Commands whose values contain nothing that looks like a command. */
 const commands = fc.array(
   fc.tuple(
     fc.constantFrom('SET', 'GET', 'LPUSH', 'HSET'),
@@ -186,7 +186,7 @@ test('lost segments cost only the commands they were part of, and no others are 
         }
         expect(streams.counts.lostBytes).toBeLessThanOrEqual(lostBytes)
         if (lostBytes === 0) expect(seen).toEqual(expected)
-        // A lost segment can spoil the commands that it touches and the one that begins right behind it.
+        // A lost segment can affect the commands that it touches and the one right after it.
         const spoiled = lost.length * (Math.ceil(size / 20) + 2)
         expect(seen.length).toBeGreaterThanOrEqual(expected.length - spoiled)
       },

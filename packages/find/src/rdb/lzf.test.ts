@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decompressLzf, lzfPrefix } from './lzf.ts'
 
-/** The simplest compressor that is right: runs become references, the rest is plain. */
+/** The simplest correct compressor: runs become references, the rest is literal. */
 function compress(data: Uint8Array): Uint8Array {
   const out: number[] = []
   for (let at = 0; at < data.length; ) {

@@ -26,7 +26,7 @@ const eight = (value: bigint) => {
   return bytes
 }
 
-/** A dump with something of every kind. */
+/** A dump with one of everything. */
 function everything(): Buffer {
   const pairs = names(5).map((name) => [name, 'value'] as const)
   return new RdbBuilder(12)
@@ -173,7 +173,7 @@ test('random damage always ends in an error of the dump', () => {
         if (damaged.equals(dump)) return
         try {
           parse(damaged, piece)
-          // Damage behind the end mark of a shortened dump is not part of it.
+          // Damage after the end mark of a shortened dump is not part of it.
         } catch (error) {
           expect(error).toBeInstanceOf(RdbError)
         }

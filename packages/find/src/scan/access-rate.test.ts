@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { estimateAccessRate } from './access-rate.ts'
 
-/** The server's counter, second by second, as its source does it. */
+/** The server's counter, second by second, computed as in its source. */
 function simulate(perSecond: number, seconds: number, seed: number): number[] {
   let state = seed
   const random = () => {
@@ -39,7 +39,7 @@ test('the rate of a key that just became hot is derived from the growth of its c
     const steps = counters[29]! - counters[24]!
     const estimate = estimateAccessRate(counters[27]!, undefined, { steps, seconds: 5 })
     if (Math.abs(estimate.accessesPerSecond - 2000) <= 3 * estimate.relativeError * 2000) inside++
-    // The counter alone would be wrong by far.
+    // The counter alone would be far off.
     expect(estimateAccessRate(counters[29]!).accessesPerSecond).toBeLessThan(100)
   }
   expect(inside).toBeGreaterThanOrEqual(18)

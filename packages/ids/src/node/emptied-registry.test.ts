@@ -21,7 +21,7 @@ import { ZooKeeperRegistry } from '../workers/zookeeper-registry.ts'
 import type { SnowflakeNodeOptions } from './node-options.ts'
 import { SnowflakeNode } from './snowflake-node.ts'
 
-// A registry that lost everything, or only the last that was written, while nodes run on their worker ids.
+// A registry that lost everything, or only its last writes, while nodes run on their worker ids.
 
 let zooKeeper: ZooKeeperServer
 let etcd: EtcdServer
@@ -82,7 +82,7 @@ const kinds: Record<string, Kind> = {
       for (const name of names.filter((each) => each.endsWith(ending)))
         await editor.delete(`${root}/leaf_forever/${name}`)
       if (workerId !== undefined) return
-      // In one step: a node that finds its claim gone makes it again at once.
+      // In one step, because a node that finds its claim gone creates it again at once.
       const claims = (await editor.getChildren(`${root}/leaf_temporary`)).map((name) => `leaf_temporary/${name}`)
       const paths = [...claims, 'leaf_temporary', 'leaf_forever'].map((name) => `${root}/${name}`)
       await editor.multi(paths.map((path) => ({ kind: 'delete', path, version: -1 })))
@@ -122,7 +122,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
           given.add(id)
         }
       } catch {
-        // It refuses now, which is right.
+        // It refuses at this point, as it should.
       }
       setImmediate(round)
     }
@@ -167,7 +167,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     const { node } = await start(root, { reportEveryMs: 50, settleMs: 200 })
     await expect(start(root, { reportEveryMs: 20 })).rejects.toMatchObject(refused)
     expect(node.next()).toBeDefined()
-    // The way to a longer period: first everybody holds for long enough.
+    // To change to a longer period, first give every node a long enough settling time.
     await Promise.all(nodes.splice(0).map((each) => each.close()))
     await start(root, { reportEveryMs: 100, settleMs: 600 })
     await start(root, { reportEveryMs: 300 })

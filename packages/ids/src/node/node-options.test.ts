@@ -43,7 +43,7 @@ test('a disk that refuses a mark causes an error and no id beyond the last mark;
   isFull = false
   mark.extend(nowMs)
   expect(mark.untilMs).toBe(12_001)
-  // Neither mark nor time goes back with the clock.
+  // Neither the mark nor the time goes back when the clock does.
   nowMs = 5000
   mark.renew(joined)
   expect(written.at(-1)).toBe(12_001)

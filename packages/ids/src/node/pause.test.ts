@@ -30,7 +30,7 @@ test('the longest time between two checks is reported once', () => {
 })
 
 test('a paused node asks its registry before the next id, and stops if its worker id is gone', async () => {
-  // A process that stands still: its clock goes on, and nothing else does.
+  // A paused process: its clock continues, and nothing else does.
   const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
   const address = { ip: '127.0.0.1', port: 1 }
   const node = await SnowflakeNode.start({
@@ -109,7 +109,7 @@ test('a first request that fails after a pause is repeated before the file is tr
   const claim = registry.claim.bind(registry)
   let failures = 0
   registry.claim = (options) => {
-    // The connection ended while the process stood still.
+    // The connection ended while the process was paused.
     if (failures-- > 0) return Promise.reject(Object.assign(new Error('ended'), { code: 'FB_IDS_REGISTRY_DOWN' }))
     return claim(options)
   }
@@ -153,7 +153,7 @@ test('a first request that fails after a pause is repeated before the file is tr
   )
   expect(given).not.toContain(lost)
   expect([...codes]).toEqual(['FB_IDS_PAUSED', 'FB_IDS_WORKER_LOST'])
-  // Where the registry is down indeed, the node goes on by its file.
+  // If the registry really is down, the node continues on its file.
   failures = Number.POSITIVE_INFINITY
   clock.aheadMs = 20_000
   expect(() => node.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_PAUSED' }))

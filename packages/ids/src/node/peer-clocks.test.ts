@@ -31,7 +31,7 @@ test('gives average and median of the peers that answer, and the names of those 
   const clocks = await askPeerClocks([...peers, silent], asker)
   expect(clocks.answered).toBe(3)
   expect(clocks.silent).toEqual([`127.0.0.1:${silent.port}`])
-  // One mad clock moves the average by 10 s and leaves the median alone.
+  // One wrong clock moves the average by 10 s and does not affect the median.
   expect(Math.abs(clocks.averageOffsetMs - 10_000)).toBeLessThan(900)
   expect(Math.abs(clocks.medianOffsetMs)).toBeLessThan(900)
 })

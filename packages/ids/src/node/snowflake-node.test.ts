@@ -68,7 +68,7 @@ describe('with ZooKeeper up', () => {
     const { code, alarms } = await refused(place, { offsetMs: -60_000 })
     expect(code).toBe('FB_IDS_CLOCK_REFUSED')
     expect(alarms).toMatchObject([{ code: 'FB_IDS_CLOCK_REFUSED' }])
-    // Also where the file is gone, and where the record is as Leaf itself writes it.
+    // Even if the file is gone, or the record is in the form that Leaf writes.
     rmSync(place.cacheFile)
     expect((await refused(place, { offsetMs: -60_000 })).code).toBe('FB_IDS_CLOCK_REFUSED')
     const { path } = await recordOf(place)
@@ -117,7 +117,7 @@ describe('with ZooKeeper up', () => {
     first.node.next()
     expect(second.node.workerId).not.toBe(first.node.workerId)
     setDown(false)
-    // Back, the first finds its address taken and stops.
+    // When it is back, the first finds its address taken and stops.
     await waitFor(() => first.node.status().state === 'refusing')
     expect(() => first.node.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_ADDRESS_TAKEN' }))
     expect(first.alarms.map(({ code }) => code)).toContain('FB_IDS_ADDRESS_TAKEN')

@@ -28,7 +28,7 @@ describe('with ZooKeeper down', () => {
     const before = (await recordOf(place, 1)).record.timestamp
     setDown(false)
     await waitFor(async () => (await recordOf(place, 1)).record.timestamp > before)
-    // The record can be read before its writer has ZooKeeper's answer.
+    // The record can be read before its writer receives ZooKeeper's answer.
     await waitFor(() => second.node.status().registry?.isUp)
     expect(second.node.status()).toMatchObject({ state: 'serving', workerId: 1 })
   })

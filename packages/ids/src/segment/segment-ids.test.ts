@@ -8,7 +8,7 @@ import { SegmentIds, type SegmentIdsOptions } from './segment-ids.ts'
 import type { AllocatedSegment, SegmentStore } from './segment-store.ts'
 import { sqliteSegmentStore } from './sqlite-store.ts'
 
-/** A real SQLite table whose answers can be held back, refused and counted. */
+/** A real SQLite table whose answers can be delayed, refused and counted. */
 class Gate implements SegmentStore {
   readonly name: string
   readonly sizes: number[] = []
@@ -144,7 +144,7 @@ test('a slow load is not noticed while the current segment lasts', async () => {
   const { ids, store } = await withTag(100)
   await ids.next('t')
   store.held = []
-  // None of these asks for a promise: all are in memory, the load hangs all the while.
+  // None of these needs a promise: all are in memory while the load hangs.
   for (let id = 2; id <= 100; id++) expect(ids.take('t')).toBe(String(id))
   await waitFor(() => store.held!.length === 1)
   const late = ids.next('t')
@@ -258,7 +258,7 @@ describe('tags', () => {
     await first.add('t', 10, 1n, '')
     await ids.refresh()
     let count = await give()
-    // As a dump is put back: for a moment there is no row, and then the one of last night.
+    // As when a dump is restored: for a moment there is no row, and then last night's.
     editor.exec("DELETE FROM leaf_alloc WHERE biz_tag = 't'")
     await ids.refresh()
     expect(ids.buffers()).toEqual([])

@@ -64,14 +64,14 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await store.add('end', 3, 9_223_372_036_854_775_801n, '')
     expect((await store.allocate('end', 5)).maxId).toBe(9_223_372_036_854_775_806n)
     expect((await store.rows()).find(({ tag }) => tag === 'end')?.maxId).toBe(9_223_372_036_854_775_806n)
-    // Used up is not down, and says so in every database.
+    // A used-up tag is not an outage, and every database says so.
     await expect(store.allocate('end', 5)).rejects.toMatchObject({ code: 'FB_IDS_TAG_EXHAUSTED' })
     expect((await store.allocate('end', 1)).maxId).toBe(9_223_372_036_854_775_807n)
   })
 
   test('allocations of two connections at once never overlap', async () => {
     await store.add('shared', 7, 1n, '')
-    // One after the other on each, so that none waits for a connection of its own pool.
+    // One after the other on each store, so that none waits for a connection of its own pool.
     const thirty = async (connection: SegmentStore) => {
       const segments = []
       for (let index = 0; index < 30; index++) segments.push(await connection.allocate('shared', undefined))
@@ -84,7 +84,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
 
   test('many processes that create the table and the same tag at once all serve it', async () => {
     const address = addresses[kind]!()
-    // SQLite's address is a new file each time.
+    // For SQLite, each address is a new file.
     if (kind !== 'sqlite') await (kind === 'mariadb' ? mariadb : postgres).sql('DROP TABLE leaf_alloc')
     const all = await Promise.all(
       Array.from({ length: 8 }, async () => {
@@ -126,7 +126,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
       })
     const [behind, ahead] = [await start(), await start()]
     const given: string[] = []
-    /** Until nothing is left here and the table went back. */
+    /** Takes ids until none are left in memory and the process notices that the table went back. */
     const takeAll = async (ids: SegmentIds) => {
       for (;;) given.push(await ids.next('restored'))
     }
@@ -134,7 +134,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await setBack()
     await expect(takeAll(behind)).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
     await expect(behind.next('restored')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
-    // Ids of the other are above what this one could know. It reads the table within this time, and raises it.
+    // The other process' ids are above any that this one knows of. The other reads the table within this time, and raises it.
     runtime.clock.advance(60_000)
     await ahead.refresh()
     await expect(behind.next('restored')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })

@@ -27,7 +27,7 @@ afterAll(async () => {
   await snowflake.close()
 })
 
-/** Sends bytes as they are and gives what came back once it matches, or the server hung up. */
+/** Sends raw bytes and returns the reply once it matches, or once the server hangs up. */
 function raw(bytes: string, until: RegExp | 'closed', port = server.port): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
@@ -120,7 +120,7 @@ test('a client that asks for much and reads nothing gets only a bounded number o
   socket.pause()
   const before = service.given
   socket.write('LPOP snowflake 5000\r\n'.repeat(3000))
-  // Some batches fill the buffers of both sides; then the server waits.
+  // A few batches fill the buffers of both sides; then the server waits.
   await expect.poll(() => service.given).toBeGreaterThan(before)
   let seen = -1
   await expect

@@ -88,7 +88,7 @@ test('a used-up millisecond is waited out, and a clock that stands still is an e
 
 test('a process that was descheduled in the middle of a wait does not blame the clock', () => {
   const clock = new FakeClock()
-  // Each look at the steady clock finds that a second has passed, and the wall clock with it.
+  // Each reading of the monotonic clock finds that a second has passed, on the wall clock too.
   let steadyMs = 0
   const steady = {
     now() {
@@ -120,7 +120,7 @@ describe('a clock that steps back', () => {
   test('by up to 5 ms makes callers wait', () => {
     const times = [1000, 995, 996, 997, 998, 999, 1000, 1000]
     const clock = { now: () => defaultEpochMs + (times.length > 1 ? times.shift()! : times[0]!) }
-    // The constructor looks at the clock once.
+    // The constructor reads the clock once.
     times.unshift(1000)
     const snowflake = new Snowflake({ workerId: 1, clock })
     const first = snowflake.nextBigInt()
@@ -147,7 +147,7 @@ describe('a clock that steps back', () => {
       fc.property(fc.array(fc.integer({ min: -40, max: 40 }), { maxLength: 200 }), (steps) => {
         const clock = new FakeClock()
         let runaway = 0
-        // The steady clock runs away, so that a wait for a standing fake clock ends at once.
+        // The monotonic clock runs ahead, so that waiting for a stopped fake clock ends at once.
         const snowflake = new Snowflake({
           workerId: 1,
           clock,

@@ -128,7 +128,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     for (let index = 0; index < 1024; index++) {
       const timestamp = index === 7 ? now - 3 * day : index === 8 ? now - 2 * day : now
       const record = recordOf(filler, 2000 + index, timestamp)
-      // Through etcd's JSON gateway a thousand registrations take ten seconds: all but the last are written directly.
+      // A thousand registrations take ten seconds through etcd's JSON gateway, so all but the last are written directly.
       if (kind === 'etcd' && index < 1023) taken.add(await fillEtcd(root, index, record))
       else taken.add(await filler.register(record))
     }

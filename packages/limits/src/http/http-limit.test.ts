@@ -27,7 +27,7 @@ test('RateLimit, RateLimit-Policy and Retry-After agree on every answer', async 
       expect(headers['X-RateLimit-Remaining']).toBe(String(seconds(now, 'r')))
       expect(headers['X-RateLimit-Reset']).toBe(String(seconds(now, 't')))
       if (isRefused) {
-        // Whoever comes back after either of them is admitted.
+        // A client that returns after either of them is admitted.
         expect(headers['Retry-After']).toBe(String(seconds(now, 't')))
         expect(seconds(now, 'r')).toBe(0)
         clock.step(seconds(now, 't') * 1000)

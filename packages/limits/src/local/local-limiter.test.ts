@@ -155,7 +155,7 @@ describe('a flood of new keys', () => {
       for (const key of attackers) for (let call = 0; call < 4; call++) limiter.take(key)
       for (let index = 0; index < 20_000; index++) {
         if (index % 100 === 0) clock.step(1)
-        // Newcomers that are used up to the last unit are not denied yet.
+        // New keys with no unit left have not been denied yet.
         for (let call = 0; call < 1 + (index % 3); call++) limiter.take(`new:${index}`)
       }
       const freed = attackers.filter((key) => limiter.take(key).allowed)

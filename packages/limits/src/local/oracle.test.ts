@@ -53,7 +53,7 @@ test.each(Object.entries(specs))(
         const oracle = oracleOf(made)
         for (const { moveMs, call, cost } of steps) {
           now = Math.max(0, now + moveMs)
-          // A refund of nothing does not even look.
+          // A refund of nothing does not even check.
           if (call !== 'refund' || cost > 0) oracle.look(now)
           if (call === 'refund') {
             limiter.refund('k', cost)

@@ -58,7 +58,7 @@ test.each(malformed)('%s is refused when a policy is loaded, in every form of on
   expect(() => parsePolicyText(file, 'p', () => `# all\n1\n${value}\n`)).toThrow(
     new RegExp(`^p:2: the dict file d\\.dat, line 3: .*${why.source}`),
   )
-  // Nor can a policy that was made by hand bring it into force.
+  // Nor can a policy built in code activate it.
   const policy = parsePolicy(JSON.stringify({ dicts: { d: ['1'] }, ...document }).replace(JSON.stringify(value), '"2"'))
   const service = new RuleService()
   for (const wrong of [

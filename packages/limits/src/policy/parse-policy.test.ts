@@ -119,7 +119,7 @@ test.each(['a,b', 'a;b', '+', 'a{~}', 'a\nb'])(
   },
 )
 
-// Each line is nine times the one before: some hundred bytes that would unfold to gigabytes.
+// Each line is nine times the one before: about a hundred bytes would expand to gigabytes.
 const aliases = [...'bcdefghij']
   .map((name, index) => `  - &${name} [${Array(9).fill(`*${'abcdefghij'[index]}`).join(', ')}]\n`)
   .join('')

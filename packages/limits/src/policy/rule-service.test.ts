@@ -141,7 +141,7 @@ describe.each(Object.keys(stores))('on %s', (name) => {
       const { through, service } = open(`rule : [${method}] [uid=+] [time=3600; count=3] [result=2; return=1]`)
       const codes = await Promise.all(Array.from({ length: 50 }, () => through({ uid: 'x' })))
       expect(codes.filter((code) => code === 0)).toHaveLength(3)
-      // Nor does looking, however many look at once, take anything out of a list.
+      // Nor do checks, however many at once, remove anything from a list.
       await Promise.all(Array.from({ length: 50 }, () => service.browse({ uid: 'x' })))
       expect(await service.value(1, { uid: 'x' })).toMatchObject({ used: 3 })
     }

@@ -6,7 +6,7 @@ import { Availability, DeadlineError } from './availability.ts'
 
 const deadlineMs = 40
 
-/** An availability over a Redis that is never asked, and how many timers it has set. */
+/** An availability for a Redis that is never asked, and how many timers it has set. */
 function availability() {
   let timersSet = 0
   const timers: Timers = {
@@ -22,7 +22,7 @@ function availability() {
 
 const never = () => new Promise<never>(() => {})
 
-/** How long a call lasts that gets no reply. */
+/** How long a call without a reply takes. */
 async function unanswered(calls: Availability): Promise<number> {
   const startedAt = steadyClock.now()
   await expect(calls.call(never)).rejects.toBeInstanceOf(DeadlineError)

@@ -4,10 +4,10 @@ import { AwakeLoop } from './awake-loop.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** An hour, so that no slow machine ends it. */
+/** An hour, so that it never ends on a slow machine. */
 const longMs = 3_600_000
 
-/** How the loop is turned, counted by the immediates that are asked for beside the test's own. */
+/** How often the loop turns, counted by the immediates requested besides the test's own. */
 function watchedLoop(maxMs: number, cores = 2) {
   let asked = 0
   const loop = new AwakeLoop(maxMs, {

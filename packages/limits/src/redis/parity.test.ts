@@ -74,7 +74,7 @@ test.each(Object.entries(specs))(
   },
 )
 
-/** Turns of the event loop: time moves on, a key may be blocked or given units back, then calls of one cost. */
+/** Turns of the event loop: time passes, a key may be blocked or get units back, then come calls of one cost. */
 function turnsOf(spec: fc.Arbitrary<LimitSpec>) {
   return spec.chain((made) => {
     const reachMs = made.kind === 'calendarWindow' ? 7_200_000 : spanMs(made)

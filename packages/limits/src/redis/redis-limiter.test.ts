@@ -84,7 +84,7 @@ test('after every call every key has an expiry, and an idle Redis ends empty', a
     expect(await keysWithoutExpiry(client)).toEqual([])
     await limiter.reset('k')
   }
-  // What is left: blocks of 100 ms and states of 300, with a second of grace; marks of refunds stay a minute or more.
+  // What remains: blocks of 100 ms and states of 300 ms, with a second of grace; marks of refunds stay a minute or more.
   await waitFor(async () => (await client.keys('*')).every((key) => key.includes(':refund:')), {
     what: 'all states to expire',
   })
@@ -119,7 +119,7 @@ test('calls of one turn for one key become one script call; a denied key is answ
   expect(again).toMatchObject({ allowed: false, source: 'denied-memory' })
   expect(again.retryAfterMs).toBeLessThanOrEqual(answers[99]!.retryAfterMs!)
   expect(await scriptCalls()).toBe(before + 1)
-  // What this process knows to have changed is asked again: a refund, a reset.
+  // After changes that this process knows of, Redis is asked again: a refund, a reset.
   await limiter.refund('k', 1)
   expect(await limiter.take('k')).toMatchObject({ allowed: true, source: 'redis' })
   expect((await limiter.take('k')).allowed).toBe(false)
@@ -265,15 +265,15 @@ describe('with Redis away', () => {
   test('each policy answers within its deadline, then at once; after Redis returns nothing that waited is charged', async () => {
     proxy.faults.isBlackHole = true
     const { open, closed, local } = limiters as Record<'open' | 'closed' | 'local', RedisLimiter>
-    // Set before theirs, in the same event loop: however late timers are, one of three deadlines is not due before one of one.
+    // Set before their timers, in the same event loop: however late timers are, three deadlines end after one.
     const threeDeadlines = new Promise((resolve) => setTimeout(resolve, 600, 'late'))
-    // Many turns, so that many script calls are on their way when the first deadline passes.
+    // Many turns, so that many script calls are in flight when the first deadline passes.
     const waiting: Promise<unknown>[] = []
     for (let turn = 0; turn < 20; turn++) {
       waiting.push(open.take('k'), closed.take(`k${turn}`), local.take('k'))
       await new Promise((resolve) => setImmediate(resolve))
     }
-    // The bound is a deadline, not twenty of them.
+    // The limit is one deadline, not twenty.
     expect(await Promise.race([Promise.all(waiting), threeDeadlines])).not.toBe('late')
     await waitFor(async () => {
       for (const limiter of [open, closed, local]) await limiter.take('more')
@@ -343,7 +343,7 @@ describe('with Redis away', () => {
     proxy.faults.serverDelayMs = 0
     proxy.cut()
     expect((await taking).source).toBe('open')
-    // Behind what the client sends again by itself.
+    // After everything that the client resends on its own.
     await far.ping()
     expect(await near.peek('k')).toMatchObject({ remaining: 1, source: 'redis' })
   })
@@ -361,7 +361,7 @@ test('wait lets calls pass in order, each when Redis admits it, and refuses at o
   const answers = await Promise.all(waits)
   expect(served).toEqual([0, 1, 2, 3])
   expect(answers.every(({ allowed, source }) => allowed && source === 'redis')).toBe(true)
-  // Three refills; the first may already be under way by a millisecond.
+  // Three refills; the first may have begun a millisecond earlier.
   expect(performance.now() - started).toBeGreaterThan(3 * 99)
   const slow = redisLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 3_600_000 }), client, patient)
   await slow.take('k')
@@ -435,7 +435,7 @@ test.each([
   expect(await limiter.take('k', 1, 'on-redis')).toMatchObject({ source: 'redis' })
   await down.stop()
   await waitFor(async () => (await limiter.take('other', 1, 'x')).source === 'local')
-  // The charge is on Redis, which nobody can reach: it was not given back, and the id may be used again.
+  // The charge is on the unreachable Redis: it was not given back, and the id may be used again.
   for (let time = 0; time < 2; time++)
     await expect(limiter.refund('k', 1, 'on-redis')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
   expect(await limiter.take('k', 2, 'here')).toMatchObject({ source: 'local', remaining: 3 })
@@ -456,7 +456,7 @@ test('a refund distinguishes "already done" from "Redis is unreachable", and so 
   await down.stop()
   const unavailable = { code: 'FB_LIMIT_UNAVAILABLE' }
   await expect(limiter.refund('k', 1, 'b')).rejects.toMatchObject(unavailable)
-  // A block that nobody heard of lets an attacker go on, and a reset leaves a customer locked out.
+  // A block that did not arrive lets an attacker continue, and a lost reset leaves a customer locked out.
   const local = redisLimiter(fixedWindow({ limit: 5, windowMs: 60_000 }), own, { onUnavailable: 'local' })
   for (const each of [limiter, local]) {
     for (let call = 0; call < 4; call++) {

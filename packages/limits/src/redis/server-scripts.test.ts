@@ -20,7 +20,7 @@ test('a delayed reply does not allow later calls to come just as late', async ()
   }
   const scripts = new ServerScripts(redis as Redis, { deadlineMs, testClock: undefined, runtime })
   const call = async (): Promise<void> => void (await scripts.run(script, [], () => []))
-  // Nothing is known yet: it may run at any time.
+  // Nothing is known yet: the script may run at any time.
   await call()
   expect(latest.pop()).toBe('')
   wayMs = 1200

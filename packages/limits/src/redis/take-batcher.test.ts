@@ -50,7 +50,7 @@ test('half of a crowd has asked again before the other half is answered', async 
   await turn()
   expect({ answered, sizes }).toEqual({ answered: 100, sizes: [100, 50, 50] })
 
-  // While the other half is on its way, a reply's callers are answered all at once.
+  // While the other half is in flight, the callers of a reply are answered all at once.
   reply()
   await turn()
   expect({ answered, sizes }).toEqual({ answered: 150, sizes: [100, 50, 50, 50] })

@@ -8,7 +8,7 @@ import { WaitingLine } from './waiting-line.ts'
 
 const slow = tokenBucket({ capacity: 1, refill: 1, perMs: 100 })
 
-/** A line over a limiter in process whose calls and timers are counted. */
+/** A queue on top of an in-process limiter, with counts of its calls and timers. */
 function countedLine(spec: LimitSpec, maxWaiting = 100_000) {
   const clock = new FakeClock()
   const limiter = localLimiter(spec, { clock })
@@ -62,7 +62,7 @@ describe('leaving the queue', () => {
         controllers[order(index, count)]!.abort()
         expect(line.waiting).toBe(count - 1 - index)
       }
-      // Neither is the limit asked for those that left, nor is anything set up for them.
+      // The limit is not checked for those who left, and nothing is set up for them.
       expect(work.takes - before.takes).toBeLessThanOrEqual(1)
       expect(work.timers - before.timers).toBeLessThanOrEqual(1)
       expect(clock.pending).toBe(0)
@@ -171,7 +171,7 @@ describe('maxWaitMs', () => {
       let dueMs = 0
       let free = 3
       const waits = asked.map(({ cost, maxWaitMs }) => {
-        // What the limit gives in this order to those who are admitted.
+        // What the limit grants, in this order, to those who are admitted.
         const needed = Math.max(0, cost - free)
         const turn = dueMs + needed * 50
         const isServed = turn <= maxWaitMs
@@ -237,9 +237,9 @@ describe('a paced wait that is aborted', () => {
     const { controllers } = waiting(line, count)
     const { timers } = work
     for (let index = 0; index < count; index++) controllers[(index * 7919) % count]!.abort()
-    // The take before them has one of the places.
+    // The earlier take has one of the places.
     expect(limiter.peek('k').remaining).toBe(count)
-    // Only whoever is first has a timer, so only where the first left another one is set.
+    // Only the first has a timer, so another timer is set only if the first has left.
     expect(work.timers - timers).toBeLessThan(count)
     expect(line.waiting).toBe(0)
     expect(clock.pending).toBe(0)

@@ -48,7 +48,7 @@ describe('fair lock', () => {
     const name = freshName()
     const lock = locks.getFairLock(name)
     const first = await lock.lock()
-    // Two waiters of processes that are gone: one long ago, one never heard of.
+    // Two waiters of dead processes: one silent for long, one never heard from.
     await redis.client.rpush(`firebreak_lock_queue:{${name}}`, 'dead-1:1', 'dead-2:1')
     await redis.client.zadd(`firebreak_lock_alive:{${name}}`, Date.now() - 1, 'dead-1:1')
     const waiting = lock.lock()

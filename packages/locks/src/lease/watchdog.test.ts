@@ -14,7 +14,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Locks whose connection passes a proxy that can be made to fail. */
+/** Locks whose connection goes through a proxy that can be made to fail. */
 async function openFaulty(options: LocksOptions) {
   const proxy = await FaultProxy.start(server.port)
   const client = new Ioredis(proxy.port, { retryStrategy: () => 20, maxRetriesPerRequest: null })
@@ -88,7 +88,7 @@ describe('watchdog', () => {
   test('at the deadline the lock counts as lost without waiting for Redis, before Redis gives it to others', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 900 })
     await locks.withLock('warm', () => {})
-    // The request is long under way: Redis starts to count that much later.
+    // The request travels for long, and Redis starts counting that much later.
     proxy.faults.clientDelayMs = 600
     const handle = await locks.getLock('swallowed').lock()
     proxy.faults.isBlackHole = true
@@ -97,7 +97,7 @@ describe('watchdog', () => {
     expect(await direct.exists('swallowed')).toBe(1)
     await waitFor(() => signal.aborted)
     expect(signal.reason).toMatchObject({ code: 'FB_LOCK_LOST', reason: 'expired', lock: 'swallowed' })
-    // Nothing is asked of Redis for it, which does not answer.
+    // This needs no request to Redis, which does not answer.
     expect(await handle.unlock()).toBe(false)
     proxy.faults.isBlackHole = false
     proxy.cut()
@@ -109,7 +109,7 @@ describe('watchdog', () => {
     await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 300
     const handle = await locks.getLock('slow').lock()
-    // A timer of 300 ms may end in the last millisecond.
+    // A timer of 300 ms may fire in the last millisecond.
     expect(handle.remainingMs).toBeLessThanOrEqual(5000 - 299)
     await close()
   })

@@ -115,7 +115,7 @@ describe('multi-lock', () => {
         await redis.client.ping()
         for (const name of [a, b, c]) inside.delete(name)
       })
-    // And somebody who nests single locks the other way round.
+    // And another task nests single locks in the opposite order.
     const nested = () => clients[0]!.withLock(c, () => clients[0]!.withLock(a, () => redis.client.ping()))
     await Promise.all([...Array.from({ length: 18 }, (_, index) => task(index)), nested(), nested(), nested()])
     expect(await redis.client.exists(a, b, c)).toBe(0)
@@ -161,13 +161,13 @@ describe('multi-lock', () => {
     expect(await semaphore.drainPermits()).toBe(1)
     expect(await elsewhere.available()).toBe(0)
     expect(await elsewhere.tryAcquire()).toBe(undefined)
-    // What is given back belongs to those that were left.
+    // A returned permit is free again, although the others were drained.
     await held.unlock()
     expect(await elsewhere.available()).toBe(1)
     expect(await elsewhere.addPermits(3)).toBe(4)
     expect(await semaphore.available()).toBe(4)
     expect(await semaphore.addPermits(-3)).toBe(1)
-    // Never fewer than none; what was added can be taken away wholly, and then nothing is left behind.
+    // Never below zero; everything that was added can be removed, and then no key is left.
     expect(await semaphore.addPermits(-10)).toBe(0)
     expect(await semaphore.drainPermits()).toBe(0)
     expect(await semaphore.addPermits(2)).toBe(2)

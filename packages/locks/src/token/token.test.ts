@@ -23,7 +23,7 @@ describe('fencing token', () => {
   test('grows with every acquisition, across epochs too, and is a safe integer', async () => {
     let last = 0
     for (let round = 0; round < 200; round++) {
-      // The counter of an epoch expires after a second; here sooner.
+      // The counter of an epoch expires after a second; this test makes it sooner.
       if (round % 20 === 0) await client.del('firebreak_lock_token:{grows}')
       const token = await take('grows')
       expect(token).toBeGreaterThan(last)

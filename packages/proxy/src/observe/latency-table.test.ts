@@ -45,7 +45,7 @@ test('a histogram puts every time into the bucket whose bounds are around it', (
         ]
         expect([commandId, count]).toEqual([7, times.length])
         expect(sumMs).toBeCloseTo(times.reduce((sum, time) => sum + time, 0))
-        // Times are known to the microsecond below.
+        // Below this, times are exact to the microsecond.
         const expected = new Array<number>(latencyBoundsMs.length + 1).fill(0)
         for (const time of times) {
           const whole = Math.floor(time * 1000) / 1000

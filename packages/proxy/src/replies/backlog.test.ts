@@ -24,7 +24,7 @@ test('as many requests may be in flight as a client may leave replies unread', (
   backlog.weigh(10_000, true)
   backlog.weigh(5, true)
   expect(backlog.window).toBe(100)
-  // In pieces: what has come of it counts.
+  // In pieces: the part that has arrived counts.
   slots.take()
   backlog.weigh(30_000, false)
   backlog.weigh(20_000, true)

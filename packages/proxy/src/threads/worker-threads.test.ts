@@ -3,7 +3,7 @@ import { waitFor } from '@firebreak/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerThreads } from './worker-threads.ts'
 
-/** A thread that listens nowhere, breaks when it is told to, and may not start at all. */
+/** A thread that does not listen, fails on request, and may not start at all. */
 const source = `
   const { parentPort, workerData } = require('node:worker_threads')
   if (workerData.isBroken) throw new Error('no start')

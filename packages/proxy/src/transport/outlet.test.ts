@@ -5,7 +5,7 @@ import { Outlet } from './outlet.ts'
 import type { Transport } from './transport.ts'
 import { Turn } from './turn.ts'
 
-/** Takes what is written, as a socket that has not sent it yet: it looks at the memory later. */
+/** Accepts writes like a socket that has not sent them yet: it reads the memory later. */
 class SlowTransport implements Transport {
   readonly written: Buffer[] = []
   readonly queuedBytes = 0
@@ -29,12 +29,12 @@ class SlowTransport implements Transport {
 }
 
 interface Put {
-  /** Letters; each stands for itself, so that any change of order is seen. */
+  /** Letters, all different, so that any change of order shows. */
   readonly text: string
   readonly isKept: boolean
-  /** The event ends behind it. */
+  /** The event ends after it. */
   readonly endsEvent: boolean
-  /** What is there is written behind it. */
+  /** The buffered bytes are written after it. */
   readonly isFlushed: boolean
 }
 

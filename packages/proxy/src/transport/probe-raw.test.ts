@@ -10,7 +10,7 @@ interface Fault {
   readonly isSilent?: boolean
 }
 
-/** One thing in the place of another, but for what it does not have. */
+/** An object with some of its members overridden. */
 function over<Kind extends object>(original: Kind, changed: Partial<Kind> = {}): Kind {
   return new Proxy(original, {
     get(_, name) {
@@ -20,7 +20,7 @@ function over<Kind extends object>(original: Kind, changed: Partial<Kind> = {}):
   })
 }
 
-/** This Node's handles, but for what a fault changes of the side that connects. */
+/** This Node's handles, except for what a fault changes on the connecting side. */
 function broken({ owner: ownerOf, transport: transportOf, isSilent = false }: Fault): RawHandles {
   return {
     listen: rawHandles.listen,

@@ -4,7 +4,7 @@ import type { ConnectTarget, Transport, TransportKind } from '../transport/trans
 import { findMode } from './find-mode.ts'
 import { identityOf } from './identity.ts'
 
-/** Transports to servers that answer everything with one reply; whoever has none closes the connection. */
+/** Transports to servers that give one reply to everything; a server without a reply closes the connection. */
 function answering(replies: Record<number, string>): TransportKind {
   return {
     connect({ port }: ConnectTarget, owner, onConnect) {

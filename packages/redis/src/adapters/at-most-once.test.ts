@@ -35,7 +35,7 @@ function ioredis(client: IoredisLike): Opened {
   return { redis: toRedis(client), close: () => client.disconnect() }
 }
 
-/** Runs the script so that it takes effect, and cuts the connection before its reply has come back. */
+/** Runs the script, and cuts the connection after it took effect, before its reply arrives. */
 async function loseReply(redis: Redis, proxy: FaultProxy, behind: RedisServer, key: string, options: RunOptions) {
   await redis.run(charge, [key], [])
   proxy.faults.serverDelayMs = 60_000
@@ -47,7 +47,7 @@ async function loseReply(redis: Redis, proxy: FaultProxy, behind: RedisServer, k
   proxy.faults.serverDelayMs = 0
   proxy.cut()
   const outcome = await call
-  // What is sent on the new connection comes after all that the client repeats.
+  // Commands sent on the new connection come after all that the client repeats.
   await waitFor(async () => (await redis.send(['GET', key]).catch(() => undefined)) !== undefined)
   return { outcome, runs: Number(await behind.cli('GET', key)) - 1 }
 }

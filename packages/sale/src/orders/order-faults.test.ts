@@ -109,7 +109,7 @@ test('a later event of a user waits for an earlier one that another worker has',
   const other = await worker({ store: quick })
   await sale.cancel(id, first)
   const second = orderOf(await sale.purchase(id, 'ann'))
-  // The other worker has both, and may store neither.
+  // The other worker has both entries, and may store neither.
   await waitFor(async () => (await pendingCount(id)) === 3)
   const before = await client.info('commandstats')
   await waitFor(async () => (await client.info('commandstats')) !== before)
@@ -328,7 +328,7 @@ test('stored entries are removed from the stream, pending ones and those of othe
 
 test('an order that the store has refused is not accepted because it was paid', async () => {
   const voucherId = await open(10)
-  // What Redis has lost, and the store has: an order of the same user, with a higher number.
+  // An order that Redis has lost and the store has: of the same user, with a higher number.
   const lost = { kind: 'placed', voucherId, userId: 'ann', orderId: 'lost', number: 9, at: 1, total: 10 } as const
   expect(await store.store([lost])).toEqual([{ kind: 'stored' }])
   const orderId = orderOf(await sale.purchase(voucherId, 'ann'))
@@ -348,7 +348,7 @@ test('an event waits for the one before it, however many entries other workers h
   const pipeline = client.pipeline()
   const entry = (kind: string, order: string, user: string, prev: string) =>
     ['kind', kind, 'order', order, 'user', user, 'number', '1', 'at', '1', 'total', '20000', 'prev', prev] as const
-  // More than are listed at a time.
+  // More than one listing returns.
   for (let index = 0; index < 10_050; index++)
     pipeline.xadd(orders, `${index + 1}-0`, ...entry('placed', `o${index}`, `u${index}`, '-'))
   pipeline.xreadgroup('GROUP', 'orders', 'slow', 'COUNT', 20_000, 'STREAMS', orders, '>')
@@ -362,7 +362,7 @@ test('an event waits for the one before it, however many entries other workers h
   const before = await looks()
   await waitFor(async () => (await looks()) > before + 3)
   expect(early).toEqual([])
-  // The slow worker goes on, and is done with all of its own.
+  // The slow worker continues, and finishes all of its own.
   await store.store([
     { kind: 'placed', voucherId: id, orderId: 'o10049', userId: 'u10049', number: 1, at: 1, total: 20_000 },
   ])
@@ -395,7 +395,7 @@ test('a worker that has nothing left to store does not take its store for recove
   isDown = true
   await sale.purchase(id, 'ann')
   await waitFor(() => made.state === 'waiting')
-  // Another worker has taken its entry over and stored it, while this one could not reach the store.
+  // While this worker could not reach the store, another one took its entry over and stored it.
   const [[entry]] = (await client.call('XPENDING', saleKeys(id).orders, 'orders', '-', '+', 1)) as [[string]]
   await client.xack(saleKeys(id).orders, 'orders', entry)
   const before = tries

@@ -67,7 +67,7 @@ test('a worker that is started twice, or closed while it starts, has one connect
     String(await client.client('LIST'))
       .trim()
       .split('\n').length
-  // The test's own, once the workers of earlier tests are gone.
+  // Only this test's own connection, once the workers of earlier tests are gone.
   await waitFor(async () => (await connections()) === 1)
   const id = await open(5)
   const started = await worker()
@@ -101,20 +101,20 @@ test('workers rarely look at vouchers that are over, until something happens the
   const scan = async () => {
     const seen = await callsOf('smembers')
     clock.advance(1000)
-    // Each scan begins with the names of all vouchers, once the one before has ended.
+    // Each scan starts by reading the names of all vouchers, once the one before has ended.
     await waitFor(async () => (await callsOf('smembers')) > seen)
   }
   await waitFor(async () => (await callsOf('xreadgroup')) >= ids.length)
   await client.config('RESETSTAT')
   for (let scans = 0; scans < 40; scans++) await scan()
-  // Each look asks twice; 5 or so of 40 scans look.
+  // Each check sends two requests; about 5 of 40 scans check.
   expect(await callsOf('xpending')).toBeLessThan(20 * ids.length)
 
   await sale.purchase(ids[3]!, 'ann')
   await waitFor(async () => (await store.count(ids[3]!)) === 1)
   await client.config('RESETSTAT')
   for (let scans = 0; scans < 10; scans++) await scan()
-  // It waits for its payment: somebody must look whether the time for that is over.
+  // It waits for payment: somebody must check whether the deadline has passed.
   expect(await callsOf('xpending')).toBeGreaterThan(10)
 })
 

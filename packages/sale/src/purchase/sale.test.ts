@@ -58,7 +58,7 @@ describe('a purchase', () => {
   })
 
   test('is possible in the first and the last second', async () => {
-    // Redis' clock decides: the second is read from it, and the voucher's hours are set around it.
+    // Redis' clock decides, so the test reads the second from it and sets the voucher's hours around it.
     const item = voucher({ stock: 1000 })
     await sale.open(item)
     const atFirst = async () => {
@@ -66,7 +66,7 @@ describe('a purchase', () => {
       await client.hset(saleKeys(item.id).voucher, 'begin', seconds!, 'end', seconds!)
       return sale.purchase(item.id, `user-${counter++}`)
     }
-    // The second may end between the two commands; then it is `late`, and the next try is made in a fresh one.
+    // The second may end between the two commands; then the result is `late`, and the next try uses a new voucher.
     await waitFor(async () => (await atFirst()).code === 'sold', { what: 'a sale within its only second' })
   })
 
@@ -176,7 +176,7 @@ describe('remembering that a voucher is sold out', () => {
       return result.code === 'soldout' && result.source === 'memory'
     })
     await client.publish(saleKeys(item.id).channel, 'restock:5')
-    // The hash still says 0 restocks: such a reply was made before the fifth refund and must not be remembered.
+    // The hash still says 0 restocks: such a reply is older than the fifth refund and must not be remembered.
     await waitFor(async () => {
       const result = await sale.purchase(item.id, 'ann')
       return result.code === 'soldout' && result.source === 'redis'

@@ -100,7 +100,7 @@ describe('an order id', () => {
       client.eval(keepOrderId, 1, chosenOrderKey('mine-5'), voucherId, token, forMs, 2)
     for (const call of ['a', 'b', 'c', 'd']) expect(await keep(id, call, 60_000)).toBe(id)
     for (const call of ['a', 'b', 'c', 'd', 'd']) await keep(id, call, 0)
-    // One of those that were too many to be told apart may have sold.
+    // One of the purchases beyond the tracked ones may have sold something.
     expect(await keep(other, 'e', 60_000)).toBe(id)
     await client.del(chosenOrderKey('mine-5'))
     for (const call of ['a', 'b']) await keep(id, call, 60_000)
@@ -128,7 +128,7 @@ describe('an order id', () => {
   test('of a process that died on this host does not make its successor wait', async () => {
     const id = await open()
     const { hostname } = await import('node:os')
-    // No process has this number: Linux counts to 4,194,304 at most.
+    // No process has this pid: Linux pids end at 4,194,304.
     await client.set('seckill:ids:78', `gone|${hostname()}|99999999.0|${pidSpace()}`, 'PX', 60_000)
     const next = new Sale(client, { ids: new Snowflake({ workerId: 78 }) })
     orderOf(await next.purchase(id, 'ann'))

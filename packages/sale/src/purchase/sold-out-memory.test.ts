@@ -43,7 +43,7 @@ test('a full memory makes room by dropping expired entries, and stops listening 
   expect(await isRemembered('c')).toBe(false)
   expect(await listeners('c')).toBe(0)
   clock.advance(4000)
-  // Told of again: the other one is now the older.
+  // Reported again: the other one is now older.
   clock.advance(1500)
   await waitFor(() => isRemembered('a'))
   await waitFor(() => isRemembered('c'))

@@ -11,11 +11,11 @@ import { sqliteOrderStore } from './sqlite.ts'
 
 interface Opened {
   readonly store: OrderStore
-  /** A second store on the same data, as another worker has it. */
+  /** A second store on the same data, as in another worker. */
   readonly other: OrderStore
-  /** Runs a statement beside the stores. */
+  /** Runs a statement outside the stores. */
   execute(sql: string): Promise<unknown>
-  /** The statement after which the database refuses a user called "forbidden". */
+  /** A statement that makes the database refuse a user called "forbidden". */
   readonly forbidding: string
   stop(): Promise<void>
 }
@@ -42,7 +42,7 @@ const databases: Record<string, () => Promise<Opened>> = {
     const server = await startPostgres()
     const pool = () => {
       const made = new pg.Pool({ connectionString: server.url, max: 4 })
-      // A server that stops tells its idle connections, which nobody listens to otherwise.
+      // A server that stops notifies its idle connections, which have no other listener.
       made.on('error', () => {})
       return made
     }

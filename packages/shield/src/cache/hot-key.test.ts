@@ -71,7 +71,7 @@ test('a kept reply is not served again once a reader was sent to Redis because n
     answer('v1')
     hot.load(strlen, now(), () => {})
     const seen: unknown[] = []
-    // It begins to load while there is a lease, and its read comes back unanswered; or there is none at once.
+    // Either the load starts under a lease and its read returns unanswered, or there is no lease at once.
     if (isWaiting) hot.load(readCommand('TYPE', ['k'], 0), now(), (reply) => seen.push(reply))
     lease.aliveUntil = now()
     watched.canRead = false
@@ -198,7 +198,7 @@ test('a reply that is about to expire is reloaded by one reader, while all are s
   expect(reads).toHaveLength(1)
   answer('v2')
   expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
-  // The new reply has a whole life of its own.
+  // The new reply has its full lifetime.
   at(1000 + 62_000)
   expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
   expect(reads).toHaveLength(0)

@@ -12,7 +12,7 @@ import { CopySet } from './copy-set.ts'
 
 type Answer = (reply: Uint8Array | undefined, sentAt: number) => void
 
-/** Copies of `k` on one node, whose watcher answers when the test says so. */
+/** Copies of `k` on one node, whose watcher answers when the test tells it to. */
 function setUp() {
   const clock = new FakeClock()
   const takes: Answer[] = []
@@ -57,27 +57,27 @@ function setUp() {
     copies,
     clock,
     watcher,
-    /** What KEYS would show to the application. */
+    /** The keys that KEYS would show to the application. */
     isShown: () => !space.ownCopies.has(Buffer.from('k_1')),
     seen,
     read,
-    /** The next picture is there, and is of this version. */
+    /** The next snapshot has arrived, with this version. */
     takePicture: (version: number) =>
       takes.shift()!(Buffer.from(`*4\r\n:${version}\r\n:-1\r\n:1\r\n$4\r\ndump\r\n`), 0),
-    /** The connection is lost, with what was asked on it. */
+    /** The connection is lost, with all requests on it. */
     lose: () => {
       watcher.canRead = false
       for (const answer of [...takes.splice(0), ...reads.splice(0), ...puts.splice(0)]) answer(undefined, 0)
     },
-    /** The server says what became of the put before. */
+    /** The server answers the previous put. */
     answerPut: (said: string) => puts.shift()!(encodeCommand([said]).subarray(4), 0),
-    /** The server says whose the copy is; false where nobody asked. */
+    /** The server says who owns the copy; false if nobody asked. */
     answerLook: (owner: string) => {
       const asked = looks.splice(0)
       for (const answer of asked) answer(encodeCommand([owner]).subarray(4), 0)
       return asked.length > 0
     },
-    /** The next read of a copy is answered. */
+    /** Answers the next read of a copy. */
     answer: (version: number, value: string) => reads.shift()!(encodeCommand([`${version}|k`, value]), 0),
   }
 }
@@ -149,7 +149,7 @@ test.each([
   answer(2, 'new')
   seen.length = 0
   read()
-  // The first round: a copy of an older version comes late, and a new picture is taken for it.
+  // The first round: a copy of an older version arrives late, and a new snapshot is taken for it.
   if (firstMs > 0) {
     clock.advance(firstMs)
     answer(1, 'old')

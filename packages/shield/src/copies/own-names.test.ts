@@ -6,7 +6,7 @@ import { isReservedName, markerOf, ownershipOf, refresherOf, versionOf } from '.
 const bytesOf = (text: string) => Buffer.from(text)
 
 test('the companion keys of a copy or a key are on its node', () => {
-  // Braces of a copy's name are rounded.
+  // Braces in a copy's name become parentheses.
   const copy = bytesOf('cart:(7)_1')
   for (const name of [markerOf(copy), ownershipOf(copy)]) expect(keySlotOfBytes(name)).toBe(keySlotOfBytes(copy))
   for (const key of ['plain', 'a{b}c', '{x}', 'a{b'].map(bytesOf))

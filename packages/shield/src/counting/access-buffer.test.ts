@@ -2,7 +2,7 @@ import { AccessCounter } from '@firebreak/core/heat'
 import { expect, test } from 'vitest'
 import { AccessBuffer, type BurstWatch } from './access-buffer.ts'
 
-/** A buffer whose bursts are told by the number of accesses after which they came. */
+/** A buffer whose bursts are identified by the number of accesses before them. */
 function bufferWith(watch: BurstWatch): { add: (name: string) => void; buffer: AccessBuffer; bursts: number[] } {
   const bursts: number[] = []
   let accesses = 0
@@ -34,13 +34,13 @@ test('if a key is about to cross its threshold, the crossing is noticed at that 
   }
   const alone = bufferWith(watch)
   for (let nth = 0; nth < 65; nth++) alone.add('k')
-  // A tick.
+  // One tick later.
   alone.buffer.flush()
   for (let nth = 0; nth < 60; nth++) alone.add('k')
   expect(alone.bursts).toEqual([90])
   const among = bufferWith(watch)
   for (let nth = 0; nth < 200; nth++) among.add(nth % 2 === 0 ? 'k' : 'other')
-  // Its 90th is the 179th of all.
+  // Its 90th access is the 179th of all.
   expect(among.bursts[0]).toBeGreaterThanOrEqual(179)
   expect(among.bursts[0]).toBeLessThan(179 + 8)
 })

@@ -14,7 +14,7 @@ function logOf(redactKey?: (key: string) => string): AccessLog {
   })
 }
 
-/** Counts reads of keys by their bytes, ends the interval at `now`, and tells what it had. */
+/** Counts reads of keys by their bytes, ends the interval at `now`, and returns its contents. */
 function interval(log: AccessLog, now: number, reads: Record<string, number>, takesPieces = true) {
   for (const [key, count] of Object.entries(reads)) log.byBytes.addReads(Buffer.from(key), count)
   const keys: Record<string, number> = {}
@@ -66,7 +66,7 @@ test('a key that creeps towards its threshold is watched among cold ones', () =>
   const log = logOf()
   log.setRules([testRule(100, { windowMs: 1000 })])
   interval(log, 100, { ...cold, creeping: 1 })
-  // With a twentieth of the threshold in one interval it is a candidate; from there on fewer count too.
+  // With a twentieth of the threshold in one interval it becomes a candidate; after that fewer count too.
   expect(interval(log, 200, { ...cold, creeping: 60 }).crossings).toEqual([])
   for (let now = 300; now <= 500; now += 100) {
     const { crossings, inPieces } = interval(log, now, { ...cold, creeping: 4 })
@@ -96,7 +96,7 @@ test('with very many cold keys half are reported in turn, with all their counts,
     for (const [key, count] of Object.entries(keys)) sums.set(key, (sums.get(key) ?? 0) + count)
     return { inPieces, warm: [keys['warm 0'], keys['warm 4999']] }
   })
-  // Until it knows its keys, and where it was too small for them, the table hands over all.
+  // Until the table knows its keys, and while it was too small for them, it hands over all of them.
   const inTurn = told.slice(4, 7)
   for (const { inPieces, warm } of inTurn) {
     expect(warm).toEqual([20, 15])

@@ -71,7 +71,7 @@ test('an interval ends at the access that makes a slowly rising key cross, and w
   expect(path.burstCount).toBe(125)
   for (let at = 100; at <= 700; at += 100) path.observe('creeping', 105, 0, at)
   path.sweep(700)
-  // 265 are missing, more than two intervals have.
+  // 265 are missing, more than two intervals bring.
   expect([path.burstCount, path.leftCount]).toEqual([125, Number.POSITIVE_INFINITY])
   for (const at of [800, 900]) path.observe('creeping', 105, 0, at)
   path.sweep(900)
@@ -82,7 +82,7 @@ test('an interval ends at the access that makes a slowly rising key cross, and w
   expect(path.isBurst('other', 100, 130)).toBe(true)
   expect(path.observe('creeping', 55, 0, 950)?.heat).toBe(1000)
   path.sweep(950)
-  // It has crossed: there is nothing to wait for.
+  // It has crossed its threshold: there is nothing to wait for.
   expect(path.burstCount).toBe(125)
 })
 

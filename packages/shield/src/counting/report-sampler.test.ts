@@ -35,6 +35,6 @@ test('keys that are in the table are sent in fewer rows, with the same sums', ()
   expect(hot.rows / 7500).toBeCloseTo(1, 1)
   expect(cold.sum / 30_000).toBeCloseTo(1, 1)
   expect(hot.sum / 30_000).toBeCloseTo(1, 1)
-  // Of a rule that the table does not have.
+  // From a rule that the table does not have.
   expect(sentOf(sampler, { ...entry, ruleId: 'gone' }).rows / 10_000).toBeCloseTo(1, 1)
 })

@@ -13,7 +13,7 @@ import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watche
 import type { Upstream } from '../watcher/upstream.ts'
 import { DiskTier } from './disk-tier.ts'
 
-/** A hot key with a disk behind it, whose watcher answers when the test says so. */
+/** A hot key backed by a disk, whose watcher answers when the test tells it to. */
 function setUp() {
   const clock = { now: 1000 }
   const reads: ReadingHandler[] = []
@@ -101,7 +101,7 @@ test('an own write while the disk is read sends waiting readers to their own con
   hot.beginWrite()
   expect(seen).toEqual(['old', undefined])
   hot.pendingWrites--
-  // Nobody waits: nothing is read for them.
+  // Nobody waits, so nothing is read.
   load()
   await waitFor(() => reads.length === 1)
   answer('own')
@@ -115,7 +115,7 @@ test('a reloaded reply replaces the one on disk', async () => {
   hot.evict()
   load()
   await waitFor(() => seen.length === 2)
-  // Its time is nearly over: one reader reloads it.
+  // It is about to expire: one reader reloads it.
   clock.now += 50_000
   expect(hot.hit('GET', clock.now)).toBeDefined()
   await waitFor(() => reads.length === 1)

@@ -33,7 +33,7 @@ function replyOf(id: string, bytes: Uint8Array): DiskReply & { isEvicted: boolea
   }
 }
 
-/** Puts a reply once there is room for it in the queue. */
+/** Stores a reply once there is room for it in the queue. */
 const put = (tier: DiskTier, reply: DiskReply, bytes: Uint8Array) =>
   waitFor(() => tier.put(reply, bytes), { everyMs: 1 })
 const read = (tier: DiskTier, reply: DiskReply) =>
@@ -64,7 +64,7 @@ test('returns what a Map would, or nothing if it made room, and stays within its
         if (kind === 'put') {
           const bytes = Buffer.alloc(length, `${++serial} `)
           const reply = replyOf(id, bytes)
-          // Refused while too much waits to be written: what was there before stays.
+          // Refused while too much waits to be written: the earlier value stays.
           if (tier.put(reply, bytes)) model.set(id, { reply, bytes })
         } else if (kind === 'remove') {
           if (known !== undefined) tier.remove(known.reply)
@@ -85,7 +85,7 @@ test('returns what a Map would, or nothing if it made room, and stays within its
   )
   expect(found).toBeGreaterThan(lost)
   expect(tier.state).toBe('open')
-  // What LMDB needs to write a batch comes on top for a moment; pages are used again from then on.
+  // LMDB briefly needs more to write a batch; after that pages are reused.
   expect(statSync(join(path, 'replies.mdb')).size).toBeLessThan(maxBytes * 3)
 })
 
@@ -150,7 +150,7 @@ test('reads during shutdown return nothing, and nothing throws afterwards', asyn
   const closed = tier.close()
   expect(await Promise.all(reads)).toEqual([undefined, undefined])
   await closed
-  // LMDB throws from a timer where it is read after its end.
+  // LMDB throws from a timer if it is read after it was closed.
   await letTimePass(10)
 })
 
@@ -182,7 +182,7 @@ test.each(Object.keys(damages))('%s is reported once, and the process continues 
   expect(broken.tier.put(reply, Buffer.from('x'))).toBe(false)
   expect(await read(broken.tier, reply)).toBeUndefined()
   await broken.tier.close()
-  // The next start has an empty one.
+  // The next start gets an empty one.
   const next = await openTier({ path, survivesRestart: true })
   expect(next.tier.state).toBe('open')
   expect(next.tier.bytes).toBe(0)
@@ -219,7 +219,7 @@ test('a folder that cannot be created or is in use is reported, and the tier is 
   const held = temporaryFolder('disk')
   writeFileSync(join(held, 'owner'), String(process.ppid))
   expect((await openTier({ path: held })).warnings[0]!.message).toContain(`process ${process.ppid} uses it`)
-  // An owner that is gone holds nothing.
+  // An owner that is gone holds no lock.
   writeFileSync(join(held, 'owner'), '2147483646')
   expect((await openTier({ path: held })).tier.state).toBe('open')
 })

@@ -2,7 +2,7 @@ import type { RootDatabase } from 'lmdb'
 import { expect, test } from 'vitest'
 import { WriteBatches } from './write-batches.ts'
 
-/** As LMDB: a method that cannot be assigned, and a commit that is told before the thread has ended. */
+/** Like LMDB: a method that cannot be assigned, and a commit that is reported before the thread has ended. */
 class FakeThread {
   readonly told: ((status: number) => unknown)[] = []
 }

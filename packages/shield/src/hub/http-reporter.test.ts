@@ -17,7 +17,7 @@ afterEach(() => {
   server?.close()
 })
 
-/** A hub that answers as told, and what it was sent. */
+/** A hub with scripted answers, and what was sent to it. */
 async function startHub(answer: RequestListener): Promise<{ url: string; bodies: string[] }> {
   const bodies: string[] = []
   server = createServer(async (request, response) => {

@@ -5,7 +5,7 @@ import { Trouble } from '../trouble/trouble.ts'
 import type { HubTransport } from './hub-channel.ts'
 import { HubLink } from './hub-link.ts'
 
-/** A link to hubs `a` and `b`, and a second's heartbeats: `moves` are the hubs that it tried to connect to. */
+/** A link to hubs `a` and `b` with heartbeats every second; `moves` are the hubs that it tried to connect to. */
 function setUp(isDown: (hub: string) => boolean = () => false) {
   const clock = new FakeClock()
   const runtime = fakeRuntime(1, clock)
@@ -30,7 +30,7 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
   })
   link.expectHeartbeat(1e9)
   link.start()
-  /** For so many seconds: the hub that it is with says whether it is cut off. */
+  /** For the given seconds: the current hub says whether it is cut off. */
   const hear = (seconds: number, isCutOff: (hub: string) => boolean) => {
     for (let second = 0; second < seconds; second++) {
       clock.advance(1000)

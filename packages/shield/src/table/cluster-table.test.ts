@@ -14,7 +14,7 @@ const limit: RateLimitStrategy = {
   scope: 'process',
 }
 
-/** A table over names alone, which counts what is done to them. */
+/** A table that only has names and counts the operations on them. */
 function setUp(inside?: (key: string) => string[]) {
   const time = { now: 0, hubAheadMs: 1_000_000 }
   const names = new HotNames({ hashOf: () => 0, outside: (name) => name, make: () => ({}) as HotKey })

@@ -6,7 +6,7 @@ import type { ResolvedShieldOptions } from '../shield-options.ts'
 import { Trouble } from '../trouble/trouble.ts'
 import { FollowedTable } from './followed-table.ts'
 
-/** A table whose turns of the event loop end when the test says so. */
+/** A table whose turns of the event loop end when the test ends them. */
 function setUp() {
   const immediates: (() => void)[] = []
   const timers = {
@@ -93,12 +93,12 @@ test('a table that arrives in parts is applied once it is complete, and never in
   table.takeSnapshot(part(5, 'c', false))
   endAll()
   expect([table.version, taken]).toEqual([5, ['a', 'b', 'c']])
-  // One that was begun, and then another whose version is newer.
+  // One that was started, and then another with a newer version.
   table.takeSnapshot(part(6, 'lost', true))
   table.takeSnapshot(part(7, 'd', false))
   endAll()
   expect([table.version, taken.splice(3)]).toEqual([7, ['d']])
-  // The hub is lost in the middle: the next one begins anew.
+  // The hub is lost in the middle: the next one starts over.
   table.takeSnapshot(part(8, 'lost', true))
   endAll()
   table.disconnected()

@@ -20,7 +20,7 @@ function snapshot(version: number, count = 1): TableSnapshot {
   return { epoch: 'e', version, entries, rules: [], isOff: false }
 }
 
-/** A file whose table is what the test says; time is the test's own. */
+/** A file whose table and time are set by the test. */
 function setUp(path = join(temporaryFolder('table'), 'deep', 'table.json')) {
   const warnings: Warning[] = []
   const table = { snapshot: snapshot(1), hubOffsetMs: 5 }

@@ -5,7 +5,7 @@ import { Trouble } from '../trouble/trouble.ts'
 import { shieldRetrySteps } from './tracking-retry.ts'
 import { TrackingWatcher } from './tracking-watcher.ts'
 
-/** A watcher that is live (or in its fallback, where tracking is refused), and the node's end of its connection. */
+/** A watcher that is live (or in fallback, if tracking is refused), and the node's end of its connection. */
 function setUp({ isTracked = true, retry = {} }: { isTracked?: boolean; retry?: Partial<RetryPolicy> } = {}) {
   const clock = new FakeClock()
   const pipe = memoryPipe()
@@ -41,7 +41,7 @@ test('if a database is refused, none of the reads that were sent for it returns 
   read(1)
   say(`-NOPERM no SELECT\r\n${answered}${answered}`)
   expect(seen).toEqual([undefined, undefined])
-  // A refusal is asked about again, and concerns nobody who was let in.
+  // The refused database is tried again, and reads of the other one are not affected.
   read(1)
   read(0)
   say(`-NOPERM no SELECT\r\n${answered}+OK\r\n${answered}`)

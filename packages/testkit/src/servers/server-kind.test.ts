@@ -29,7 +29,7 @@ afterAll(async () => {
   await node.stop()
 })
 
-// On the server of this run; `npm run test:servers` runs it on others.
+// Checked on the server of this run; `npm run test:servers` runs it on others.
 test.each(Object.keys(capabilities) as CapabilityName[])(
   'the table of capabilities is right about %s',
   async (name) => {

@@ -79,7 +79,7 @@ test('the deadline handles a black hole, and bytes in flight arrive when the hol
   expect(valkey.ask('GET', 'n')).toBe(null)
   end!()
   await world.run(2000)
-  // Nobody waits any more, and yet it happens: this is what a retry without an id charges twice.
+  // Nobody waits any more, but it still happens: a retry without an id would charge twice.
   expect(valkey.ask('GET', 'n')).toBe('1')
   expect(await world.finish(redis.send(['INCR', 'n']))).toBe(2)
 })

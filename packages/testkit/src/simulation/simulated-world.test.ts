@@ -83,7 +83,7 @@ test('events at the moment when a process is resumed happen after those that wai
     process.schedule(1, () => order.push('held 1'))
     process.schedule(2, () => order.push('held 2'))
     await world.run(10)
-    // It is due first, and is met first.
+    // It is due first, so it is executed first.
     world.schedule(0, () => {
       if (isFrozenAgain) process.freeze()
       process.perform(() => order.push('new'))
@@ -103,7 +103,7 @@ test('uncaught errors fail the run: a throw, a rejection, a rejection that nobod
     (world) => world.schedule(5, () => JSON.parse('{')),
     (world) => world.schedule(5, () => void (async () => JSON.parse('{'))()),
   ]
-  // The test runner would take the last for a failure of its own.
+  // The test runner would treat the last one as its own failure.
   const others = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection')
   try {

@@ -9,7 +9,7 @@ import { VirtualNetwork, type VirtualNetworkOptions } from './virtual-network.ts
 
 const address = 'server:1'
 
-/** A client and a server that note what they get. */
+/** A client and a server that record what they receive. */
 function build(seed: number, options: VirtualNetworkOptions = {}, isFramed = false) {
   const world = new SimulatedWorld({ seed })
   const network = new VirtualNetwork(world, options)
@@ -204,7 +204,7 @@ test('refused, killed and paused: the same errors as from a real socket', async 
   const client = connect()
   client.write('waits')
   await world.run(40)
-  // The system of a frozen process takes the connection; the process does not.
+  // The operating system of a paused process accepts the connection; the process does not.
   expect([client.news, accepted.length]).toEqual([['connect'], 0])
   await world.run(60)
   expect(accepted[0]!.text).toBe('waits')

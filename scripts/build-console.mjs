@@ -1,4 +1,4 @@
-// Builds the console's page with Vite when a source is newer than the built page. Quiet when there is nothing to do.
+// Builds the console's page with Vite if a source is newer than the built page. Prints nothing if there is nothing to do.
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './setup.mjs'

@@ -1,4 +1,4 @@
-// `tsc` leaves Lua and SQL files behind: they are copied beside the modules that load them.
+// Copies Lua and SQL files next to the built modules that load them: `tsc` does not.
 import { cpSync, mkdirSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { root } from './setup.mjs'

@@ -1,6 +1,6 @@
-// `npm run pack -- --out FOLDER [--only NAME]`: every public package as it will be published, one tarball each.
-// Stages what a user needs (built modules, types, Lua and SQL, README, LICENSE), without tests, source maps, build
-// information and the source condition of this checkout.
+// `npm run pack -- --out FOLDER [--only NAME]`: packs every public package as it will be published, one tarball each.
+// Stages what a user needs (built modules, types, Lua and SQL, README, LICENSE). Leaves out tests, source maps, build
+// information, and the source condition that only this checkout uses.
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,16 +10,16 @@ import { root } from './setup.mjs'
 
 const isLeftOut = (path) =>
   /(\.test(-[a-z]+)?\.(js|d\.ts)|\.map|\.tsbuildinfo)$/.test(path) ||
-  // Modules that only tests use, and those of the console, which are in its built page.
+  // Modules that only tests use, and the modules of the console, which are already in its built page.
   /(^|[\\/])testing[\\/]|^page[\\/]/.test(path)
 
-/** A built module whose source is gone: an incremental build leaves it behind. */
+/** Whether a built module has no source any more: an incremental build does not delete it. */
 function isOrphan(folder, path) {
   const module = /^(?!site\/)(.*)\.(js|d\.ts)$/.exec(path)
   return module !== null && !['ts', 'tsx'].some((ending) => existsSync(join(folder, 'src', `${module[1]}.${ending}`)))
 }
 
-/** The public packages: folder and manifest. */
+/** The public packages, each with its folder and manifest. */
 export function publicPackages() {
   return readdirSync(join(root, 'packages'))
     .map((room) => {
@@ -29,7 +29,7 @@ export function publicPackages() {
     .filter(({ manifest }) => manifest.private !== true)
 }
 
-/** The manifest as published: without what only this checkout has. */
+/** The manifest as published, without the parts that only this checkout uses. */
 export function publishedManifest(manifest) {
   const { devDependencies: _, scripts: __, ...rest } = manifest
   const withoutSource = (value) =>
@@ -63,7 +63,7 @@ function stage({ folder, manifest }, into) {
   writeFileSync(join(into, 'package.json'), `${JSON.stringify(publishedManifest(manifest), undefined, 2)}\n`)
 }
 
-/** Packs every public package into `out`; the tarballs' paths. */
+/** Packs every public package into `out` and returns the paths of the tarballs. */
 export function packAll(out) {
   mkdirSync(out, { recursive: true })
   const staging = mkdtempSync(join(tmpdir(), 'firebreak-pack-'))
@@ -73,7 +73,7 @@ export function packAll(out) {
       stage(entry, into)
       return into
     })
-    // All in one process, since npm takes longer to start than to pack; it prints the names of the tarballs, in order.
+    // One npm process for all, because npm takes longer to start than to pack. It prints the names of the tarballs in order.
     const args = ['pack', ...folders, '--pack-destination', out, '--loglevel=error', '--ignore-scripts']
     const printed = execFileSync('npm', args, { cwd: staging, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
     return printed

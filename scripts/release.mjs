@@ -1,6 +1,6 @@
 // `npm run release -- VERSION|patch|minor|major [--dry-run] [--out FOLDER] [--publish]`: one version for every package.
-// Writes the version wherever it stands, gives the changelog's unreleased part its heading, packs, commits and tags.
-// `--dry-run` prints all of that and changes nothing; only `--publish` sends tarballs to the registry, with provenance.
+// Writes the version to every file that has it, turns the changelog's unreleased part into a section, packs, commits and
+// tags. `--dry-run` prints all of that and changes nothing; only `--publish` uploads tarballs to the registry, with provenance.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -12,13 +12,13 @@ const usage = 'usage: npm run release -- VERSION|patch|minor|major [--dry-run] [
 const semver = /^(\d+)\.(\d+)\.(\d+)(-[0-9A-Za-z.-]+)?$/
 const steps = ['major', 'minor', 'patch']
 
-/** The version that follows: a step of the current one, or a version by name that is newer. */
+/** The next version: the current one raised by a step, or an explicit version, which must be newer. */
 export function nextVersion(current, asked) {
   const [, ...parts] = semver.exec(current)
   const numbers = parts.slice(0, 3).map(Number)
   const step = steps.indexOf(asked)
   if (step >= 0) {
-    // A pre-release is on its way to a version, which such a step ends at: 1.1.0-beta.1 by minor or patch is 1.1.0.
+    // From a pre-release, a step leads to the version that it prepares: 1.1.0-beta.1 by minor or patch is 1.1.0.
     const isOnItsWay = parts[3] !== undefined && numbers.slice(step + 1).every((number) => number === 0)
     if (isOnItsWay) return numbers.join('.')
     return numbers.map((number, place) => (place < step ? number : place === step ? number + 1 : 0)).join('.')
@@ -30,7 +30,7 @@ export function nextVersion(current, asked) {
   return asked
 }
 
-/** By the order of semver: a pre-release comes before its version, and 9 before 10 in it too. */
+/** Compares by semver: a pre-release comes before its version, and beta.9 before beta.10. */
 function compareVersions(one, other) {
   const [left, right] = [one, other].map((version) => semver.exec(version))
   for (const place of [1, 2, 3]) if (left[place] !== right[place]) return Number(left[place]) - Number(right[place])
@@ -48,7 +48,7 @@ function compareVersions(one, other) {
   return before.length - after.length
 }
 
-/** The changelog's unreleased part: what the release notes say. */
+/** The changelog's unreleased part, which becomes the release notes. */
 export function releaseNotes(changelog) {
   const notes = /^## Unreleased\n([\s\S]*?)(?=^## |(?![\s\S]))/m.exec(changelog)?.[1]?.trim()
   if (!notes) throw new Error('CHANGELOG.md has nothing under "## Unreleased": say what is new there first')
@@ -95,7 +95,7 @@ function bumped(manifest, own, version) {
   return copy
 }
 
-/** The public packages, each behind those that it depends on: nobody installs one whose dependency is not there yet. */
+/** The public packages, each after its dependencies, so that nobody installs one whose dependency is not published yet. */
 export function publishOrder() {
   const manifests = new Map(publicPackages().map(({ manifest }) => [manifest.name, manifest]))
   const ordered = []
@@ -108,7 +108,7 @@ export function publishOrder() {
   return ordered
 }
 
-/** The arguments of npm that publish one tarball; a pre-release never becomes `latest`. */
+/** The npm arguments that publish one tarball; a pre-release never becomes `latest`. */
 export function publishArguments(tarball, version) {
   const tag = version.includes('-') ? 'next' : 'latest'
   return ['publish', tarball, '--provenance', '--access', 'public', '--tag', tag]

@@ -1,4 +1,4 @@
-// Every npm script comes through here: make the clone ready, then run the wanted job on the right Node.
+// Every npm script runs through this file: it prepares the clone, then runs the requested job on the right Node.
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,18 +12,18 @@ ensurePackages()
 const node = ensureNode()
 const fromSource = ['--disable-warning=ExperimentalWarning', '--conditions=firebreak-source']
 
-/** Runs one program to its end; its exit code, and 128 + n when a signal ended it. */
+/** Runs one program to its end and returns its exit code, or 128 + n if signal n ended it. */
 function run(program, args, env = {}) {
   return new Promise((resolve) => {
     const path = `${join(node, '..')}:${process.env.PATH}`
-    // Stripping types and compiling is most of a short process' work, and our tests start hundreds of them.
+    // A short process spends most of its time stripping types and compiling, and our tests start hundreds of them.
     const NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'compile')
     const environment = { ...process.env, NODE_COMPILE_CACHE, PATH: path, ...env }
     const child = spawn(program, args, { stdio: 'inherit', cwd: root, env: environment })
-    // The terminal sends Ctrl-C to the whole group; a supervisor sends SIGTERM to us alone.
+    // A terminal sends Ctrl-C to the whole process group; a supervisor sends SIGTERM only to this process.
     for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
     process.on('SIGINT', () => {})
-    // npm passes SIGTERM on to a shell that dies of it alone: whoever lost its parent ends its child.
+    // npm passes SIGTERM to a shell that exits without passing it on. So if the parent is gone, end the child.
     const parent = process.ppid
     setInterval(() => process.ppid !== parent && child.kill('SIGTERM'), 250).unref()
     child.on('error', (error) => {
@@ -45,11 +45,11 @@ async function inOrder(...steps) {
 }
 
 const typecheck = () => run(node, [bin('tsc'), '--build'])
-/** Lua and SQL files beside the built modules. */
+/** Copies Lua and SQL files next to the built modules. */
 const assets = () => run(node, [join(root, 'scripts/copy-assets.mjs')])
 const lint = () => run(bin('biome'), ['check', '--error-on-warnings', '.'])
 
-/** Vite builds the page from its sources whenever they are newer than the last build. */
+/** Builds the console's page if its sources are newer than the last build. */
 const consolePage = () => run(node, [join(root, 'scripts/build-console.mjs')])
 
 const jobs = {
@@ -99,7 +99,7 @@ const jobs = {
     const args = rest.filter((word) => word !== name)
     const isAgainst = rest.some((word) => /^--against(=|$)/.test(word))
     const program = isAgainst ? [join(root, 'bench/harness/against.ts'), ...rest] : [join(root, file), ...args]
-    // Some measure what is published.
+    // Some benchmarks measure the published packages.
     return inOrder(typecheck, assets, () => run(node, ['--expose-gc', ...fromSource, ...program]))
   },
 }

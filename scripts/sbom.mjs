@@ -1,11 +1,11 @@
-// `npm run sbom [-- --all | --licences]`: what is shipped, out of the lock file alone: a CycloneDX document on stdout, or the
-// licences as a table. --all: what builds and tests it too.
+// `npm run sbom [-- --all | --licences]`: lists what is shipped, from the lock file alone: a CycloneDX document on
+// stdout, or the licences as a table. With --all, also what builds and tests it.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const root = new URL('../', import.meta.url)
 
-/** The packages of the lock file that others made, sorted; without those that only develop with us, unless asked for. */
+/** The third-party packages of the lock file, sorted; development dependencies only if asked for. */
 export function lockedPackages({ withDevelopment = false } = {}) {
   const { packages } = JSON.parse(readFileSync(new URL('package-lock.json', root), 'utf8'))
   const found = new Map()
@@ -28,7 +28,7 @@ export function lockedPackages({ withDevelopment = false } = {}) {
   return [...found.values()].sort((a, b) => (`${a.name}@${a.version}` < `${b.name}@${b.version}` ? -1 : 1))
 }
 
-/** A CycloneDX 1.6 document of them. */
+/** A CycloneDX 1.6 document of these packages. */
 export function sbomOf(packages) {
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'))
   return {
@@ -50,8 +50,8 @@ export function sbomOf(packages) {
 }
 
 /**
- * The licences as a table of Markdown. The packages for single platforms stand there once: which of them npm writes into
- * the lock file depends on its version.
+ * The licences as a Markdown table. Packages that exist once per platform share one row, because the version of npm decides
+ * which of them are in the lock file.
  */
 export function licenceTable(packages) {
   const byLicence = Map.groupBy(packages, ({ license }) => license)
@@ -71,7 +71,7 @@ function purlOf(name, version) {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`
 }
 
-/** `sha512-BASE64` as CycloneDX wants it. */
+/** `sha512-BASE64` in the form that CycloneDX uses. */
 function hashesOf(integrity = '') {
   return [...integrity.matchAll(/sha(\d+)-(\S+)/g)].map(([, bits, text]) => ({
     alg: `SHA-${bits}`,

@@ -1,6 +1,6 @@
-// Makes a fresh clone ready: npm packages, a Node that is new enough, and (for tests) real servers.
-// Dependency-free and plain JavaScript on purpose: it runs on the machine's own Node before anything is installed.
-// Progress goes to stderr, so that commands run through it keep stdout for their data.
+// Prepares a fresh clone: npm packages, a Node that is new enough, and (for tests) real servers.
+// Plain JavaScript without dependencies on purpose: it runs on the machine's own Node before anything is installed.
+// Progress goes to stderr, so that commands that run after it have stdout for their data.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -61,9 +61,9 @@ function isOnPath(program) {
   return folders.some((folder) => folder !== '' && existsSync(join(folder, program)))
 }
 
-/** Installs the npm packages unless the lock file is the one they were installed from. */
+/** Installs the npm packages, unless they were installed from this very lock file. */
 export function ensurePackages() {
-  // The image's build has installed by the lock file, without scripts: an install of ours would run them.
+  // The image's build has installed from the lock file, without install scripts; another install would run them.
   if (process.env.FIREBREAK_PACKAGES === 'installed') return
   const digest = lockDigest()
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return
@@ -80,8 +80,8 @@ function nodeMajor(program) {
 }
 
 /**
- * The path of a Node that runs our sources. The npm package `node` brings it by an install script; where install
- * scripts are switched off we run that script ourselves.
+ * The path of a Node that runs our sources. The npm package `node` downloads it in an install script. If install scripts
+ * are disabled, this runs that script.
  */
 export function ensureNode() {
   if (Number.parseInt(process.versions.node, 10) >= requiredNodeMajor) return process.execPath
@@ -100,8 +100,8 @@ export function ensureNode() {
 const olderNodes = { 20: '20.20.2', 22: '22.23.3' }
 
 /**
- * Brings the older Nodes into `node_modules/.cache/node-VERSION`. They are no dependencies of the workspace: three
- * packages with a program called node would fight for the one that npm's scripts run on.
+ * Installs the older Nodes in `node_modules/.cache/node-VERSION`. They are not dependencies of the workspace, because three
+ * packages with a program called `node` would compete to be the one that npm scripts run on.
  */
 export function ensureOlderNodes() {
   for (const [major, version] of Object.entries(olderNodes)) {
@@ -133,7 +133,7 @@ export function ensureServers() {
     fail(`the tests need ${missing.join(', ')}; there is no apt-get here: install them by hand.`)
   if (process.getuid?.() !== 0) fail(`the tests need ${missing.join(', ')}. Run as root: ${byHand}`)
   say(`installing ${missing.join(', ')} …`)
-  // A policy script that answers 101 keeps apt from starting the servers: the tests start their own.
+  // A policy script that exits with 101 keeps apt from starting the servers: the tests start their own.
   const policy = '/usr/sbin/policy-rc.d'
   const ownPolicy = !existsSync(policy)
   if (ownPolicy) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 })

@@ -1,4 +1,4 @@
-// `npm run test:servers -- FOLDER… [-- FILTER…]`: every test that touches a Redis, on each server found in the folders.
+// `npm run test:servers -- FOLDER… [-- FILTER…]`: runs every test that starts a Redis, on each server found in the folders.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { root } from './setup.mjs'
 
 const servers = ['redis-server', 'valkey-server']
 
-/** Server programs in a folder, in its `src` and `bin`, and in those of its own folders. */
+/** The server programs in a folder, its `src` and `bin`, and the same places of its subfolders. */
 export function findServers(folder) {
   const places = [folder, ...foldersIn(folder)]
   const found = places
@@ -26,7 +26,7 @@ function foldersIn(folder) {
 const startsServer = /\b(startRedis|startCluster(OfOne)?|startSentinel|redisProgram)\b/
 const imported = /(?:from\s+|import\()'(\.[^']+)'/g
 
-/** Whether a test file starts a Redis, by itself or by a file that it imports. */
+/** Whether a test file starts a Redis, itself or through a file that it imports. */
 function touchesServer(file, seen = new Map()) {
   const known = seen.get(file)
   if (known !== undefined) return known
@@ -40,7 +40,7 @@ function touchesServer(file, seen = new Map()) {
   return touches
 }
 
-/** The test files that touch a server, from the repository's root. */
+/** The test files that start a server, relative to the repository's root. */
 export function serverTests() {
   const seen = new Map()
   return ['packages', 'test']
@@ -54,7 +54,7 @@ export function serverTests() {
     .sort()
 }
 
-/** Runs the tests on each server in turn; the exit code. */
+/** Runs the tests on each server in turn and returns the exit code. */
 export async function testServers(node, words) {
   const split = words.indexOf('--')
   const folders = split < 0 ? words : words.slice(0, split)
@@ -89,7 +89,7 @@ async function testOn(node, program, tests) {
   })
   const files = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')).testResults : []
   const all = files.flatMap((file) => {
-    // A file that could not even begin has no tests to count.
+    // A file that could not be loaded has no tests to count.
     if (file.assertionResults.length === 0 && file.status === 'failed')
       return [{ status: 'failed', fullName: file.name }]
     return file.assertionResults

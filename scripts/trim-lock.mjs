@@ -1,10 +1,10 @@
-// Takes out of package-lock.json what names packages for other platforms that the lock file does not hold. npm writes only
-// those that it could install where it ran, and then `npm ci` refuses its own file: "Missing: … from lock file". For
-// builds of one platform, such as the image's; what is installed there still has its version and hash from the file.
+// Removes references from package-lock.json to packages for other platforms that the lock file has no entry for. npm only
+// writes entries for the platform where it ran, and then `npm ci` refuses its own file: "Missing: … from lock file". For
+// builds on one platform, such as the image; versions and hashes of what is installed there still come from the file.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** The lock file without optional dependencies that it has no entry for; their names. */
+/** The lock file without the optional dependencies that it has no entry for, and their names. */
 export function trimLock(lock) {
   const trimmed = []
   const packages = Object.fromEntries(
@@ -21,7 +21,7 @@ export function trimLock(lock) {
   return { lock: { ...lock, packages }, trimmed }
 }
 
-/** As Node looks: in the package's own node_modules, then in those of the folders above. */
+/** Searches as Node does: in the package's own node_modules, then in those of the folders above. */
 function isLocked(packages, path, name) {
   for (let place = path; ; place = place.slice(0, Math.max(0, place.lastIndexOf('/')))) {
     if (packages[`${place === '' ? '' : `${place}/`}node_modules/${name}`] !== undefined) return true

@@ -1,5 +1,5 @@
-// `npm run docs -- [--out FOLDER]`: the pages of README and docs/ as a static site that needs no server: every page with
-// navigation, search, a dark form, and a link to its other language. What GitHub shows is the same text.
+// `npm run docs -- [--out FOLDER]`: builds README and docs/ as a static site that needs no server. Every page has
+// navigation, search, a dark theme and a link to its other language. GitHub shows the same text.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ const words = {
   zh: { search: '搜索', none: '没有找到', contents: '全部页面', other: 'English', light: '浅色或深色' },
 }
 
-/** Every page of the site, as a path in the repository. */
+/** The paths of the site's pages in the repository. */
 export function sitePages() {
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
@@ -27,7 +27,7 @@ export function languageOf(page) {
   return page.startsWith('docs/zh/') || page.endsWith('.zh.md') ? 'zh' : 'en'
 }
 
-/** The same page in the other language; undefined where there is none. */
+/** The same page in the other language, or undefined if there is none. */
 export function otherLanguageOf(page) {
   const other =
     page === 'README.md'
@@ -58,7 +58,7 @@ const plain = (html) =>
     .replace(/<[^>]*>/g, '')
     .replace(/&(amp|lt|gt|quot|#39);/g, (_, name) => ({ amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" })[name])
 
-/** Where a link of a page leads on the site: another page, a copied image, or the repository. */
+/** The target of a page's link on the site: another page, a copied image, or the repository. */
 function linkOf(page, href, pages) {
   if (/^(https?:|mailto:|#)/.test(href)) return href
   const [path, anchor] = href.split('#')
@@ -70,7 +70,7 @@ function linkOf(page, href, pages) {
   return `${posix.relative(from, isImage ? target : fileOf(target))}${behind}`
 }
 
-/** A page's body, its headings, and its text by section for the search. */
+/** A page's body and headings, and its text by section for the search. */
 function render(page, pages) {
   const renderer = new Renderer()
   const sections = [{ heading: '', anchor: '', text: '' }]
@@ -105,7 +105,7 @@ function render(page, pages) {
   return { page, title, body, sections: sections.filter(({ heading, text }) => heading !== '' || text.trim() !== '') }
 }
 
-/** The links of an index page's tables, for the side of every page. */
+/** The links in the tables of an index page, for the sidebar of every page. */
 function navigationOf(index, pages) {
   const groups = []
   for (const line of readFileSync(join(root, index), 'utf8').split('\n')) {
@@ -162,7 +162,7 @@ ${body}
 `
 }
 
-/** Builds the whole site into a folder; its files. */
+/** Builds the whole site into a folder and returns its files. */
 export function buildSite(out) {
   const pages = sitePages()
   const rendered = pages.map((page) => render(page, pages))
@@ -186,7 +186,7 @@ export function buildSite(out) {
       text: text.replace(/\s+/g, ' ').trim(),
     })),
   )
-  // A script and no data file: it loads from a folder without a server too.
+  // A script instead of a data file, so that it also loads from a folder without a server.
   write('site/search-index.js', `globalThis.firebreakIndex = ${JSON.stringify(index)}\n`)
   for (const file of ['page.css', 'search.js']) write(`site/${file}`, readFileSync(join(here, file), 'utf8'))
   for (const file of readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })) {

@@ -1,6 +1,6 @@
-// Search and the switch between light and dark. Loaded by every page; the index comes with the first letter that is typed.
+// The search, and the switch between light and dark. Every page loads this; the index is loaded when somebody starts typing.
 ;(() => {
-  /** Sections that have every word, titles before texts; at most 20. */
+  /** The sections that contain every word, matches in titles first; at most 20. */
   function find(index, query, language) {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean)
     if (words.length === 0) return []

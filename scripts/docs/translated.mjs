@@ -1,5 +1,5 @@
-// `npm run translated -- [PAGE…]`: says which translations are older than their pages; with pages, notes that those were brought
-// up to date. A translation's first line names its page and a digest of that page's text.
+// `npm run translated -- [PAGE…]`: lists translations that are older than their pages; with pages, marks these as up to date.
+// A translation's first line names its page and a digest of that page's text.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { languageOf, sitePages } from './build.mjs'
 
 const head = /^<!-- translation of: (\S+) \| sha256: ([0-9a-f]{16}) -->\n/
 
-/** What a translation was made from; undefined where its head does not say. */
+/** The page and digest that a translation was made from, or undefined if its first line does not say. */
 export function originOf(page) {
   const found = head.exec(readFileSync(join(root, page), 'utf8'))
   return found === null ? undefined : { page: found[1], digest: found[2] }
 }
 
-/** What stands for a page's text in the head of its translation. */
+/** The digest of a page's text, as in the first line of its translation. */
 export function digestOf(page) {
   return createHash('sha256')
     .update(readFileSync(join(root, page)))

@@ -9,7 +9,7 @@ import { NacosDouble } from './testing/nacos-double.ts'
 interface RunningCentre {
   /** Its host and port. */
   readonly host: string
-  /** Whom it lets in where it was asked to ask: as in a URL, and somebody else. */
+  /** Which credentials it accepts, if it requires any: as in a URL, and those of somebody else. */
   readonly user?: string
   readonly stranger?: string
   stop(): Promise<unknown>
@@ -26,7 +26,7 @@ async function askEtcd(url: string, path: string, body: object): Promise<void> {
   expect([path, response.status, await response.json()]).toEqual([path, 200, expect.anything()])
 }
 
-/** etcd and ZooKeeper are real; Consul and Nacos are doubles of what is documented of them. */
+/** etcd and ZooKeeper are real; Consul and Nacos are stand-ins written from their documentation. */
 const kinds: Record<string, (isGuarded: boolean) => Promise<RunningCentre>> = {
   async etcd(isGuarded) {
     let server = await startEtcd()
@@ -96,7 +96,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(await centre.read('/a/b/news/paper')).toBe(undefined)
   })
 
-  test('a watch tells what is there, what comes, and nothing twice', async () => {
+  test('a watch reports what exists, what arrives, and nothing twice', async () => {
     const { host } = await kinds[kind]!(false)
     const [reader, writer] = [open(kind, host), open(kind, host)]
     const early = follow(reader, '/a/b/shop')
@@ -119,7 +119,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(late.texts).toEqual(['3', '4'])
   })
 
-  test('of many writes at once the last is told, in order', async () => {
+  test('of many writes at once the last one is reported, in order', async () => {
     const { host } = await kinds[kind]!(false)
     const [reader, writer] = [open(kind, host), open(kind, host)]
     const { texts } = follow(reader, '/a/b/shop')
@@ -129,7 +129,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(told).toEqual([...told].sort((a, b) => a - b))
   })
 
-  test('a watch outlives a restart of the centre, and begins before there is one', async () => {
+  test('a watch survives a restart of the centre, and can start before the centre does', async () => {
     const centre = await kinds[kind]!(false)
     const writer = open(kind, centre.host)
     await writer.write('/a/b/shop', 'before')
@@ -155,7 +155,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(running.watch.isLive).toBe(true)
   })
 
-  test('the next host is asked where the first is down', async () => {
+  test('the next host is asked if the first is down', async () => {
     const { host } = await kinds[kind]!(false)
     const centre = open(kind, `127.0.0.1:1,${host}`)
     await waitFor(() =>
@@ -168,7 +168,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     await waitFor(() => texts.at(-1) === 'x')
   })
 
-  test('who shows the right user or token is let in, nobody else', async () => {
+  test('the right user or token is accepted, and no other', async () => {
     const { host, user, stranger } = await kinds[kind]!(true)
     const owner = open(kind, host, user)
     await owner.write('/a/b/shop', 'mine')
@@ -184,7 +184,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
 })
 
 test.each(['etcd:/x', 'redis://h', 'etcd://h:99999', 'zookeeper://', 'consul://user:secret@'])(
-  '%s is no centre, and nobody reads its password in the error',
+  '%s is not a centre, and the error does not contain its password',
   (url) => {
     expect(() => openCentre(url, { option: 'tables' })).toThrow(/option tables .* must be etcd:/)
     expect(() => openCentre(url)).not.toThrow(/secret/)

@@ -11,7 +11,7 @@ const [ours, theirs] = [makeAuthority(join(folder, 'ours')), makeAuthority(join(
 const ends: (() => unknown)[] = []
 const ports: Record<string, number> = {}
 
-/** TLS before a server; who comes must show a certificate of ours. */
+/** TLS in front of a server; clients must present a certificate of ours. */
 async function front(port: number): Promise<number> {
   const options = { ...ours.issue('localhost'), ca: ours.ca, requestCert: true, rejectUnauthorized: true }
   const server = createServer(options, (socket) => {

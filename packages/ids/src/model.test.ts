@@ -22,5 +22,5 @@ test('the laws of ids hold over random histories of faults', async () => {
   const faults = outcomes.reduce((sum, outcome) => sum + outcome.faults, 0)
   const cpuMs = outcomes.reduce((sum, outcome) => sum + outcome.cpuMs, 0)
   console.log(`${given} ids in ${outcomes.length} histories with ${faults} faults, ${Math.round(cpuMs)} ms of CPU`)
-  // Ten times what it takes, for a machine that is busy with other things.
+  // Ten times the usual duration, for a machine that is busy with other work.
 }, 600_000)

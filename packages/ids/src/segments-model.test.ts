@@ -18,5 +18,5 @@ test('the laws of segments hold over random histories of faults', async () => {
     )
   }
   expect(given).toBeGreaterThan(seeds.length * 10_000)
-  // Ten times what it takes, for a machine that is busy with other things.
+  // Ten times the usual duration, for a machine that is busy with other work.
 }, 600_000)

@@ -20,12 +20,12 @@ const engines = bothEngines()
 const startMs = Date.UTC(2026, 2, 28, 21, 59, 59, 500)
 const windowMs = 1000
 
-/** A limit of 10 whose span is a second (an hour for the calendar), and what one stretch of a span may admit. */
+/** A limit of 10 with a span of a second (an hour for the calendar), and how much one stretch of a span may admit. */
 interface Walked {
   readonly spec: LimitSpec
   readonly spanMs: number
   readonly most: number
-  /** Until a key without any free unit has one again, where nothing else comes. */
+  /** The time until a used-up key has a free unit again, if no other call comes. */
   readonly lockOutMs: number
 }
 
@@ -64,7 +64,7 @@ async function drain(limiter: TestedLimiter, atMost: number): Promise<number> {
   return admitted
 }
 
-/** Readings cut into stretches that differ by at most a span; how many there are. */
+/** Splits readings into stretches that differ by at most a span; returns how many there are. */
 class Stretches {
   count = 1
   #low = Number.POSITIVE_INFINITY
@@ -140,7 +140,7 @@ test.each(cases)(
   },
 )
 
-test('the calendar of these walks has an edge within their reach', () => {
+test('the calendar in these walks has a boundary within reach', () => {
   const edge = new Calendar('hour', 'UTC').windowOf(startMs).end
   expect(edge - startMs).toBe(500)
 })

@@ -40,7 +40,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     return admitted
   }
 
-  test('a leaky bucket of 10 that drains 1 a second takes 2, 5 and 12 a second as long as it has room', async () => {
+  test('a leaky bucket of 10 that drains 1 a second admits 2, 5 and 12 a second as long as it has room', async () => {
     const spec = leakyBucket({ capacity: 10, leak: 1, perMs: 1000 })
     expect(await admittedEachSecond(spec, 2, 12)).toEqual([2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1])
     expect(await admittedEachSecond(spec, 5, 6)).toEqual([5, 5, 2, 1, 1, 1])
@@ -58,7 +58,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect(fifteen.slice(-4)).toEqual([5, 5, 5, 5])
   })
 
-  test('a fixed window of 30 a minute lets 60 pass around a minute’s edge; a sliding one 30', async () => {
+  test('a fixed window of 30 a minute lets 60 pass around the turn of a minute; a sliding one 30', async () => {
     const admitted: Record<string, number> = {}
     for (const spec of [
       fixedWindow({ limit: 30, windowMs: minuteMs }),
@@ -77,7 +77,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect(admitted).toEqual({ fixedWindow: 60, slidingWindow: 30, slidingLog: 30, slidingCounter: 30 })
   })
 
-  test('3 in 5 s: a fixed window of the first hit lets 5 pass around second 5, a log never more than 3 in any 5 s', async () => {
+  test('3 in 5 s: a fixed window from the first hit lets 5 pass around second 5, a log never more than 3 in any 5 s', async () => {
     const seconds = [0, 4, 4.5, 5, 5.5, 6]
     const passedOf = async (spec: LimitSpec) => {
       const { limiter, clock } = open(spec)
@@ -234,7 +234,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     }
   })
 
-  test.each(vectors)('%s: denied consumes nothing, keys are apart, reset forgets', async (_, spec, rows) => {
+  test.each(vectors)('%s: a denied call consumes nothing, keys are separate, reset forgets', async (_, spec, rows) => {
     const { limiter } = open(spec)
     const used = rows[0]![1]
     await limiter.take('a', used)
@@ -246,7 +246,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect(await limiter.peek('a')).toMatchObject({ remaining: before.remaining + used, resetMs: 0 })
   })
 
-  test.each(vectors)('%s: a block denies until it ends, and is no charge', async (_, spec) => {
+  test.each(vectors)('%s: a block denies until it ends, and charges nothing', async (_, spec) => {
     const { limiter, clock } = open(spec)
     await limiter.take('k', 1)
     await limiter.block('k', 400)
@@ -259,7 +259,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).retryAfterMs).toBeLessThanOrEqual(400)
     clock.at += 400
     expect((await limiter.take('k', 0)).allowed).toBe(true)
-    // One that is over stays so when the clock steps back.
+    // A block that is over stays over when the clock steps back.
     clock.at -= 200
     expect((await limiter.take('k', 0)).allowed).toBe(true)
     await limiter.block('k', 1000)
@@ -283,14 +283,14 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     },
   )
 
-  test('a hold of concurrency is given back by its request; a late refund gives nobody else’s back', async () => {
+  test('a concurrency slot is given back by its request; a late refund gives back nobody else’s', async () => {
     const { limiter, clock } = open(concurrency({ limit: 1, leaseMs: 1000 }))
     expect((await limiter.take('k', 1, 'a')).allowed).toBe(true)
     await limiter.refund('k', 1, 'b')
     expect((await limiter.peek('k')).remaining).toBe(0)
     await limiter.refund('k', 1, 'a')
     expect((await limiter.peek('k')).remaining).toBe(1)
-    // The same name may hold again.
+    // The same name may be used again.
     expect((await limiter.take('k', 1, 'a')).allowed).toBe(true)
     await limiter.refund('k', 1, 'a')
     expect((await limiter.peek('k')).remaining).toBe(1)
@@ -301,7 +301,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).remaining).toBe(0)
   })
 
-  test('costs that are negative, fractional or no number throw', async () => {
+  test('costs that are negative, fractional or not a number throw', async () => {
     const { limiter } = open(fixedWindow({ limit: 2, windowMs: 1000 }))
     for (const cost of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, '2' as never]) {
       await expect(async () => limiter.take('k', cost)).rejects.toThrow(/whole number, 0 or more/)
@@ -309,7 +309,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     }
   })
 
-  test('strict never has more than the limit in any window, classic has', async () => {
+  test('strict never admits more than the limit in any window, classic does', async () => {
     const worstOf = async (mode: 'strict' | 'classic') => {
       const { limiter, clock } = open(slidingWindow({ limit: 10, windowMs: 1000, buckets: 4, mode }))
       const times: number[] = []
@@ -323,7 +323,7 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect(await worstOf('classic')).toBeGreaterThan(10)
   })
 
-  test('keys with braces, percents, colons, spaces and nothing in them stay apart', async () => {
+  test('keys with braces, percent signs, colons, spaces or nothing in them are kept separate', async () => {
     const { limiter } = open(slidingLog({ limit: 1, windowMs: 1000 }))
     const keys = ['', '%', '{}', '{a}', 'a}', '}a{', 'a:b', 'a%3Ab', '%7b', 'ü☃', ' ', 'a:block', 'constructor']
     for (const key of keys) expect((await limiter.take(key)).allowed).toBe(true)

@@ -7,7 +7,7 @@ import { oneRedis } from './testing/one-redis.ts'
 const redis = oneRedis()
 const { open, freshName } = redis
 
-/** What another program does that holds the lock in Redisson's way. */
+/** Acts like another program that holds the lock in Redisson's way. */
 async function holdAsRedisson(name: string, leaseMs: number): Promise<{ release(): Promise<void> }> {
   await redis.client.hset(name, 'b983c153-7421-469a-addb-44fb92259a1b:57', 1)
   await redis.client.pexpire(name, leaseMs)
@@ -19,7 +19,7 @@ async function holdAsRedisson(name: string, leaseMs: number): Promise<{ release(
 }
 
 describe('reentrant lock', () => {
-  test('stands in Redis as a hash of owner to hold count with a lease, and is gone after the last unlock', async () => {
+  test('is a hash of owner to hold count in Redis, with a lease, and is gone after the last unlock', async () => {
     const locks = open({ leaseMs: 5000 })
     const name = freshName()
     await locks.withLock(name, async (handle) => {
@@ -41,7 +41,7 @@ describe('reentrant lock', () => {
     expect(await redis.client.exists(name)).toBe(0)
   })
 
-  test('two concurrent tasks of one process are two owners, also inside one outer section', async () => {
+  test('two concurrent tasks of one process are two owners, even inside one outer section', async () => {
     const locks = open()
     const name = freshName()
     let inside = 0
@@ -57,7 +57,7 @@ describe('reentrant lock', () => {
     expect(most).toBe(1)
   })
 
-  test('a task that outlives its section is somebody new', async () => {
+  test('a task that outlives its section is a new owner', async () => {
     const locks = open()
     const name = freshName()
     let detached: Promise<number> | undefined
@@ -89,7 +89,7 @@ describe('reentrant lock', () => {
     await expect(lock.unlock({ owner })).rejects.toMatchObject({ code: 'FB_LOCK_NOT_OWNED' })
   })
 
-  test('asOwner makes one owner of all that a function does, without handles', async () => {
+  test('asOwner makes everything that a function does one owner, without handles', async () => {
     const locks = open()
     const lock = locks.getLock(freshName())
     await locks.asOwner(async () => {
@@ -114,7 +114,7 @@ describe('reentrant lock', () => {
     expect(await lock.isLocked()).toBe(false)
   })
 
-  test('tryLock gives up at once, after its wait, or has the lock; a fixed lease is not renewed', async () => {
+  test('tryLock gives up at once or after its wait, or gets the lock; a fixed lease is not renewed', async () => {
     const locks = open({ leaseMs: 90 })
     const lock = locks.getLock(freshName())
     const handle = (await lock.tryLock(0, 400))!
@@ -145,7 +145,7 @@ describe('reentrant lock', () => {
     expect(await lock.tryLock()).toBeDefined()
   })
 
-  test('withLock gives what its function gives, and unlocks when it throws', async () => {
+  test('withLock returns what its function returns, and unlocks when it throws', async () => {
     const locks = open()
     const lock = locks.getLock(freshName())
     expect(await lock.withLock(() => 42)).toBe(42)
@@ -157,7 +157,7 @@ describe('reentrant lock', () => {
     expect(await lock.isLocked()).toBe(false)
   })
 
-  test('forceUnlock opens it whoever holds it, wakes a waiter, and the holder’s unlock does no harm', async () => {
+  test('forceUnlock releases it whoever holds it, wakes a waiter, and the holder’s unlock does no harm', async () => {
     const locks = open()
     const lock = locks.getLock(freshName())
     const handle = await lock.lock()
@@ -202,7 +202,7 @@ describe('reentrant lock', () => {
     expect(performance.now() - startedAt).toBeLessThan(10_000)
   })
 
-  test('names that bring a hash tag keep it, and an empty name is refused', async () => {
+  test('names with a hash tag keep it, and an empty name is refused', async () => {
     const locks = open()
     await locks.withLock('{tag}:lock', async () => {
       expect(await redis.client.exists('firebreak_lock_token:{tag}:lock')).toBe(1)
@@ -276,13 +276,13 @@ describe('loss', () => {
   test('the default lease is renewed for as long as the lock is held', async () => {
     const locks = open({ leaseMs: 3000 })
     const handle = await locks.getLock(freshName()).lock()
-    // Three thirds and one more.
+    // Three thirds of the lease and one more.
     await waitFor(() => locks.metrics().renewals >= 4)
     expect(handle.isHeld).toBe(true)
     expect(await handle.unlock()).toBe(true)
   })
 
-  test('withLock resolves as if nothing had happened where that is asked for', async () => {
+  test('withLock resolves as if nothing had happened if so configured', async () => {
     const locks = open()
     const name = freshName()
     const forced = () => locks.getLock(name).forceUnlock()
@@ -290,7 +290,7 @@ describe('loss', () => {
     await expect(locks.withLock(name, forced)).rejects.toMatchObject({ code: 'FB_LOCK_LOST', result: true })
   })
 
-  test('an error of the function is what the caller sees, lost or not', async () => {
+  test('the caller sees the function’s error, whether the lock was lost or not', async () => {
     const locks = open()
     const name = freshName()
     const failing = async () => {
@@ -300,7 +300,7 @@ describe('loss', () => {
     await expect(locks.withLock(name, failing)).rejects.toThrow('the work failed')
   })
 
-  test('every kind tells of a loss: multi-lock, semaphore, reader, writer, fair, an inner entry', async () => {
+  test('every kind reports a loss: multi-lock, semaphore, reader, writer, fair, an inner entry', async () => {
     const locks = open({ leaseMs: 60_000 })
     const name = freshName()
     const lost = { code: 'FB_LOCK_LOST', result: 'x' }
@@ -317,7 +317,7 @@ describe('loss', () => {
     await expect(inner).rejects.toMatchObject(lost)
   })
 
-  test('a lease that ran out while the function worked is told', async () => {
+  test('a lease that expired while the function worked is reported', async () => {
     const locks = open()
     const slow = async (handle: { readonly isHeld: boolean }) => {
       await waitFor(() => !handle.isHeld, { everyMs: 2, what: () => 'the end of the lease' })
@@ -329,7 +329,7 @@ describe('loss', () => {
 })
 
 describe('leases', () => {
-  test('extend makes a lease longer or shorter from now on, here and in Redis', async () => {
+  test('extend makes a lease longer or shorter from now on, locally and in Redis', async () => {
     const locks = open()
     const lock = locks.getLock(freshName())
     const handle = await lock.lock({ leaseMs: 5000 })
@@ -368,7 +368,7 @@ describe('leases', () => {
     expect(handle.signal.reason).toBeInstanceOf(LockLostError)
   })
 
-  test('an explicit lease is renewed where that is asked for, at a third of its own length', async () => {
+  test('an explicit lease is renewed on request, after every third of its own length', async () => {
     const locks = open({ leaseMs: 60_000 })
     const lock = locks.getLock(freshName())
     const handle = await lock.lock({ leaseMs: 300, renew: true })
@@ -377,7 +377,7 @@ describe('leases', () => {
     expect(handle.isHeld).toBe(true)
     expect(await lock.remainingMs()).toBeLessThanOrEqual(300)
     expect(fixed.isHeld).toBe(false)
-    // Changed while it is held: from now on it is renewed with the new one.
+    // Changed while it is held: from now on renewals use the new lease.
     expect(await handle.extend(900)).toBe(true)
     const { renewals } = locks.metrics()
     await waitFor(() => locks.metrics().renewals > renewals + 1, { what: () => 'renewals with the new lease' })
@@ -385,7 +385,7 @@ describe('leases', () => {
     expect(await handle.unlock()).toBe(true)
   })
 
-  test('a lock of the default lease can be taken without renewal', async () => {
+  test('a lock with the default lease can be taken without renewal', async () => {
     const locks = open({ leaseMs: 90 })
     const handle = await locks.getLock(freshName()).lock({ renew: false })
     await waitFor(() => !handle.isHeld, { everyMs: 5, what: () => 'the end of the lease' })

@@ -20,5 +20,5 @@ test('the laws of locks hold over random histories of faults', async () => {
   const taken = outcomes.reduce((sum, { calls }) => sum + calls, 0)
   expect(taken).toBeGreaterThan(seeds.length * 500)
   console.log(`${taken} locks taken in ${outcomes.length} histories of ${outcomes[0]!.faults} faults`)
-  // Ten times what it takes, for a machine that is busy with other things.
+  // Ten times the usual duration, for a machine that is busy with other work.
 }, 600_000)

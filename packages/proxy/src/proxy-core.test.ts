@@ -57,7 +57,7 @@ class PipeEnd implements Transport {
   }
 }
 
-/** A Redis in memory that answers each request, which comes whole, as `answer` says. */
+/** A Redis in memory that answers each request with `answer`; each request arrives whole. */
 function memoryRedis(runtime: FakeRuntime, answer: (words: string[]) => string): TransportKind {
   return {
     connect(_target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
@@ -81,7 +81,7 @@ function memoryRedis(runtime: FakeRuntime, answer: (words: string[]) => string):
   }
 }
 
-/** A Redis that no connection can be made to. */
+/** A Redis that refuses all connections. */
 function unreachable(runtime: FakeRuntime): TransportKind {
   return {
     ...memoryRedis(runtime, () => ''),
@@ -119,7 +119,7 @@ function connect(core: ProxyCore, runtime: FakeRuntime) {
   return { seen, send: (...words: string[]) => ours.write(Buffer.from(encodeCommand(words))) }
 }
 
-test('a core serves clients and asks Redis over connections and a clock that it is handed', () => {
+test('a core serves clients and asks Redis over the connections and the clock that it is given', () => {
   const keys = new Map<string, string>()
   const { runtime, core } = setUp((runtime) =>
     memoryRedis(runtime, ([name, key, value]) => {
@@ -139,7 +139,7 @@ test('a core serves clients and asks Redis over connections and a clock that it 
   expect([one.seen.text, two.seen.text]).toEqual(['', ''])
   runtime.clock.advance(10)
   expect([one.seen.text, two.seen.text]).toEqual(['+OK\r\n$5\r\nvalue\r\n$-1\r\n', '+PONG\r\n'])
-  // The first waited for the connection too: one millisecond for that, and one each way.
+  // The first also waited for the connection: one millisecond for that, and one each way.
   one.send('GET', 'key')
   runtime.clock.advance(10)
   one.send('FIREBREAK', 'LATENCY')
@@ -147,7 +147,7 @@ test('a core serves clients and asks Redis over connections and a clock that it 
   expect(one.seen.text).toMatch(/\$3\r\nGET\r\n.*\$5\r\ncount\r\n:3\r\n.*\$5\r\nmaxMs\r\n\$5\r\n3\.000/s)
 })
 
-test('time that only passes for the core ends what waits for it', () => {
+test('time that passes only on the core’s clock ends what waits for it', () => {
   const { runtime, core } = setUp(unreachable, { connectWaitMs: 2000, idleTimeoutMs: 60_000 })
   const client = connect(core, runtime)
   client.send('GET', 'key')
@@ -160,13 +160,13 @@ test('time that only passes for the core ends what waits for it', () => {
   expect([client.seen.isClosed, core.counters.idleClosed]).toEqual([true, 1])
 })
 
-test('a shared connection that died without a sign is replaced, and who waits on it goes on waiting', () => {
+test('a shared connection that died silently is replaced, and its clients keep waiting', () => {
   const dead = new Set<number>()
   let connections = 0
   const { runtime, core } = setUp((runtime) => ({
     connect(target, owner, onConnect) {
       const number = ++connections
-      // What is sent on a dead connection arrives nowhere.
+      // Bytes sent on a dead connection do not arrive.
       const live = memoryRedis(runtime, ([name]) => (dead.has(number) ? '' : name === 'PING' ? '+PONG\r\n' : '+OK\r\n'))
       return live.connect(target, owner, onConnect)
     },
@@ -188,15 +188,12 @@ test('a shared connection that died without a sign is replaced, and who waits on
 test.each([
   ['idle', { idleTimeoutMs: 10_000 }],
   ['a stranger', { users: [{ name: 'ann', password: 'secret' }] }],
-])(
-  'a client that comes to a proxy on which nothing happened for long has its full time before it is closed as %s',
-  (_, options) => {
-    const { runtime, core } = setUp((runtime) => memoryRedis(runtime, () => '+PONG\r\n'), options)
-    runtime.clock.advance(60_000)
-    const client = connect(core, runtime)
-    runtime.clock.advance(9000)
-    expect(client.seen.isClosed).toBe(false)
-    runtime.clock.advance(2000)
-    expect(client.seen.isClosed).toBe(true)
-  },
-)
+])('a client of a proxy that was idle for long has its full time before it is closed as %s', (_, options) => {
+  const { runtime, core } = setUp((runtime) => memoryRedis(runtime, () => '+PONG\r\n'), options)
+  runtime.clock.advance(60_000)
+  const client = connect(core, runtime)
+  runtime.clock.advance(9000)
+  expect(client.seen.isClosed).toBe(false)
+  runtime.clock.advance(2000)
+  expect(client.seen.isClosed).toBe(true)
+})

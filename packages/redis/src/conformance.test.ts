@@ -29,9 +29,9 @@ import { publishCommand } from './publish-command.ts'
 import type { Redis, RedisTopology } from './redis.ts'
 import { defineScript } from './script/redis-script.ts'
 
-/** The servers of one topology, and how each client is opened on them. */
+/** The servers of one topology, and how to open each client on them. */
 interface Arrangement {
-  /** The servers that clients talk to (no Sentinels). */
+  /** The servers that clients talk to (without Sentinels). */
   readonly servers: readonly RedisServer[]
   readonly open: Record<string, () => Promise<Opened>>
   stop(): Promise<void>
@@ -133,14 +133,14 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
     const kill = (type: 'pubsub' | 'normal') =>
       Promise.all(arrangement.servers.map((server) => server.cli('CLIENT', 'KILL', 'TYPE', type)))
 
-    /** Channels that fall on every node of the cluster. */
+    /** Channels on every node of the cluster. */
     const channels = Array.from({ length: 12 }, (_, index) => `channel ${index} ${name}`)
 
     test('knows its topology', () => {
       expect(redis.topology).toBe(topology)
     })
 
-    test('sends text and bytes and gives back the one that was asked for', async () => {
+    test('sends text and bytes, and returns whichever was asked for', async () => {
       const bytes = Uint8Array.from([0, 255, 13, 10])
       expect(await redis.send(['SET', `k ${name}`, bytes])).toBe('OK')
       expect(new Uint8Array((await redis.send(['GET', `k ${name}`], { asBytes: true })) as Uint8Array)).toEqual(bytes)
@@ -166,7 +166,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       )
     })
 
-    test('sends a command that names no key to the node of the key that it is given', async () => {
+    test('sends a command without a key to the node of the given key', async () => {
       for (const key of ['a', 'b', 'c', 'd', 'e']) {
         const port = await redis.send(['CONFIG', 'GET', 'port'], { key })
         const owner = await ownerOf(arrangement, topology, key)
@@ -174,7 +174,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       }
     })
 
-    test('masters are all masters', async () => {
+    test('masters returns all masters and nothing else', async () => {
       const masters = await redis.masters()
       expect(masters).toHaveLength(topology === 'cluster' ? arrangement.servers.length : 1)
       for (const master of masters) expect(await master.send(['PING'])).toBe('PONG')
@@ -201,7 +201,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       await expect(subscriber.subscribe('late', () => {})).rejects.toMatchObject({ code: 'FB_SUBSCRIBER_CLOSED' })
     })
 
-    test('a subscriber whose connections are killed says when all its subscriptions stand again', async () => {
+    test('a subscriber whose connections are killed reports when all its subscriptions are back', async () => {
       const subscriber = await redis.subscriber()
       const heard = new Set<string>()
       for (const channel of channels) await subscriber.subscribe(channel, () => heard.add(channel))
@@ -211,7 +211,7 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
         let reconnects = 0
         const stop = subscriber.onReconnect(() => reconnects++)
         await kill('pubsub')
-        // On a cluster each node's connection comes back by itself.
+        // On a cluster each node's connection reconnects on its own.
         await waitFor(() => reconnects >= nodes, { what: () => `${nodes} reconnects; there were ${reconnects}` })
         await Promise.all(channels.map((channel) => publish(channel, 'again')))
         await waitFor(() => heard.size === channels.length, {
@@ -222,18 +222,18 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
       await subscriber.close()
     })
 
-    test('tells when a connection is back after it was killed', async () => {
+    test('reports when a connection is back after it was killed', async () => {
       await redis.send(['SET', `k ${name}`, 12])
       let wasTold = false
       const stop = redis.onReconnect(() => {
         wasTold = true
       })
-      // With a command under way: a client that keeps its connections to itself notices by nothing else.
+      // With a command in flight: a client that hides its connections notices in no other way.
       const blocked = redis.send(['BLPOP', `nothing ${name}`, 0.2]).catch(() => {})
       await kill('normal')
       await blocked
       await waitFor(async () => (await redis.send(['GET', `k ${name}`]).catch(() => undefined)) === '12')
-      // This one repeats the command in silence; it tells of changes of the topology only (see below).
+      // This client repeats the command silently; it only reports changes of the topology (see below).
       const isSilent = topology === 'sentinel' && name === 'node-redis 6'
       await waitFor(() => wasTold || isSilent, { what: 'to be told' })
       stop()
@@ -260,7 +260,7 @@ async function ownerOf(arrangement: Arrangement, topology: RedisTopology, key: s
   throw new Error(`nobody has the slot of ${key}`)
 }
 
-test('after a failover by Sentinel every client subscribes at the new master and tells so', async () => {
+test('after a failover by Sentinel every client subscribes at the new master and reports it', async () => {
   const started = await startSentinel()
   const arrangement = sentinelClients(started)
   const clients = await Promise.all(clientNames.map((name) => arrangement[name]!()))
@@ -307,13 +307,13 @@ test('a channel whose slot moves to another node is followed there', async () =>
     const shares = await Promise.all(started.nodes.map((node) => node.cli('EXISTS', channel)))
     const from = shares.findIndex((answer) => !answer.includes('MOVED'))
     const to = (from + 1) % started.nodes.length
-    // An owner that was importing takes a new epoch: the old one's gossip, still on its way, cannot take the slot back.
+    // An importing owner takes a new epoch, so gossip of the old owner that is still in flight cannot take the slot back.
     await started.nodes[to]!.cli('CLUSTER', 'SETSLOT', slot, 'IMPORTING', ids[from]!)
-    // The new owner learns of it first, so that the slot is never without one.
+    // The new owner is told first, so that the slot always has an owner.
     for (const index of [to, from, (to + 1) % started.nodes.length]) {
       await started.nodes[index]!.cli('CLUSTER', 'SETSLOT', slot, 'NODE', ids[to]!)
     }
-    // A command that is sent to the old owner shows the client the new map.
+    // A command sent to the old owner gives the client the new map.
     await waitFor(async () => (await redis.send(['GET', channel]).catch(() => undefined)) === null)
     await back
     await waitFor(
@@ -329,6 +329,6 @@ test('a channel whose slot moves to another node is followed there', async () =>
   await started.stop()
 })
 
-test('something that is not a client is refused by name', () => {
+test('anything that is not a client is refused by name', () => {
   expect(() => toRedis({} as never)).toThrow(/not a Redis client that Firebreak knows/)
 })

@@ -9,7 +9,7 @@ import { toRedis } from './adapters/to-redis.ts'
 import { publishCommand } from './publish-command.ts'
 import type { Redis } from './redis.ts'
 
-/** Takes sharded pub/sub away, as if the server were Redis 6.2. */
+/** Disables sharded pub/sub, as if the server were Redis 6.2. */
 const without = ['SPUBLISH', 'SSUBSCRIBE', 'SUNSUBSCRIBE'].flatMap((name) => ['--rename-command', name, ''])
 const isOld = !hasCapability(redisKind(), 'shardedPubSub')
 
@@ -57,7 +57,7 @@ describe.each(libraries)('%s', (name, open) => {
     const speaking = await open(old)
     for (const { redis } of [listening, speaking]) await redis.send(['GET', 'k'])
     const subscriber = await listening.redis.subscriber()
-    // Channels of every node.
+    // Channels on every node.
     const channels = Array.from({ length: 12 }, (_, index) => `channel ${index} ${name}`)
     const heard = new Set<string>()
     for (const channel of channels) await subscriber.subscribe(channel, (message) => heard.add(`${channel} ${message}`))
@@ -70,7 +70,7 @@ describe.each(libraries)('%s', (name, open) => {
     speaking.close()
   })
 
-  test('asks a cluster once, and again where nobody could answer', async () => {
+  test('asks a cluster once, and again if nobody could answer', async () => {
     const opened = await open(usual)
     const { redis } = opened
     await redis.send(['GET', 'k'])

@@ -6,7 +6,7 @@ test.each([
   ['whatever fails', false],
   ['and loses writes', true],
 ])(
-  'a shop keeps its laws %s',
+  'a shop keeps the laws of the sale %s',
   async (_, isLossy) => {
     const quick = quickSeeds(isLossy)
     const seeds = Array.from({ length: scale(quick.length, 200) }, (_, index) => quick[0]! + index)
@@ -18,6 +18,6 @@ test.each([
     }
     expect(calls).toBeGreaterThan(seeds.length * 200)
   },
-  // Ten times what it takes, for a machine that is busy with other things.
+  // Ten times the usual duration, for a machine that is busy with other work.
   scale(300_000, 3_000_000),
 )

@@ -3,14 +3,14 @@ import { isOffByEnvironment } from './off-switch.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
-test('FIREBREAK switches off by its words, whatever their case and the blanks around them', () => {
+test('FIREBREAK switches off by its keywords, whatever their case and surrounding spaces', () => {
   for (const word of ['off', 'OFF', ' off ', 'off\r', '0', 'false', 'No'])
     expect(isOffByEnvironment({ FIREBREAK: word }), word).toBe(true)
   for (const word of ['on', '1', '', ' yes ', 'TRUE']) expect(isOffByEnvironment({ FIREBREAK: word }), word).toBe(false)
   expect(isOffByEnvironment({})).toBe(false)
 })
 
-test('a word that is neither is told, once', () => {
+test('an unknown word is reported, once', () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const _ of [1, 2]) expect(isOffByEnvironment({ FIREBREAK: 'aus' })).toBe(false)
   expect(emit).toHaveBeenCalledTimes(1)

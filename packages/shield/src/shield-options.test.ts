@@ -6,7 +6,7 @@ afterEach(() => {
   for (const name of names) delete process.env[name]
 })
 
-test('the environment fills what the options do not say', () => {
+test('the environment provides what the options leave out', () => {
   process.env['FIREBREAK_HUB'] = 'http://a:1, https://b:2'
   process.env['FIREBREAK_SERVICE'] = 'shop'
   process.env['FIREBREAK_HOST'] = 'web-1'
@@ -21,7 +21,7 @@ test('the environment fills what the options do not say', () => {
   })
 })
 
-test('two processes of a host have two instance ids', () => {
+test('two processes of one host have different instance ids', () => {
   expect(resolveShieldOptions({}).instanceId).not.toBe(resolveShieldOptions({}).instanceId)
 })
 

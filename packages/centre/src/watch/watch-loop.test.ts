@@ -2,7 +2,7 @@ import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { WatchLoop } from './watch-loop.ts'
 
-/** A centre that never waits for a change: every round reads and ends. */
+/** A centre that never waits for a change: every round reads and returns. */
 function follow(clock: FakeClock) {
   const texts: (string | undefined)[] = []
   const centre = { text: '1', reads: 0 }
@@ -14,7 +14,7 @@ function follow(clock: FakeClock) {
   return { texts, centre, loop }
 }
 
-test('a centre that answers at once instead of waiting is polled about once a second, and its changes are told', async () => {
+test('a centre that answers at once instead of waiting is polled about once a second, and its changes are reported', async () => {
   const clock = new FakeClock()
   const { texts, centre, loop } = follow(clock)
   await clock.advanceAsync(20_000, 10)
@@ -30,7 +30,7 @@ test('a centre that answers at once instead of waiting is polled about once a se
   expect(centre.reads).toBe(reads)
 })
 
-test('changes that follow each other are told without a pause', async () => {
+test('changes that follow each other are reported without a pause', async () => {
   const clock = new FakeClock()
   const { texts, centre, loop } = follow(clock)
   for (let text = 2; text <= 10; text++) {

@@ -64,7 +64,7 @@ test('a transaction happens whole or not at all, and names the operation that fa
   await client.close()
 })
 
-test('an ephemeral node ends with its session: at once by close, after the timeout by silence', async () => {
+test('an ephemeral node ends with its session: at once on close, after the timeout on silence', async () => {
   const watcher = await connected()
   const proxy = await FaultProxy.start(server.port)
   const polite = await connected()
@@ -120,13 +120,13 @@ test('a server that is down, or accepts and says nothing, is an error within the
   await refused.close()
 })
 
-test('the next server of the list is tried where the first is down', async () => {
+test('the next server of the list is tried if the first is down', async () => {
   const client = await connected({ servers: `127.0.0.1:1,${server.address}` })
   expect(client.isConnected).toBe(true)
   await client.close()
 })
 
-test('nodes made with a password are for its user alone', async () => {
+test('nodes created with a password are accessible only to its user', async () => {
   const owner = await connected({ auth: 'ids:secret' })
   await owner.create('/private', 'x', 'persistent')
   const stranger = await connected()

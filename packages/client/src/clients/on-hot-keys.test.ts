@@ -26,12 +26,12 @@ function listen(cluster: ReturnType<typeof fakeCluster>, client: { told: number 
   })
 }
 
-test('a client is told of hot keys after any number of collections', async () => {
+test('a client is notified of hot keys after any number of garbage collections', async () => {
   const cluster = fakeCluster()
   const client = { told: 0 }
   listen(cluster, client)
   for (let round = 1; round <= 3; round++) {
-    // A WeakRef holds its target until the turn in which it was made or looked at has ended.
+    // A WeakRef keeps its target alive until the end of the turn in which it was created or read.
     await new Promise(setImmediate)
     collect()
     cluster.tell()
@@ -39,7 +39,7 @@ test('a client is told of hot keys after any number of collections', async () =>
   }
 })
 
-test('nobody is told once it has stopped listening', () => {
+test('a client that stopped listening is not notified any more', () => {
   const cluster = fakeCluster()
   const client = { told: 0 }
   listen(cluster, client)()
@@ -47,7 +47,7 @@ test('nobody is told once it has stopped listening', () => {
   expect([client.told, cluster.listeners.size]).toEqual([0, 0])
 })
 
-test('a client that nobody holds any more is forgotten', async () => {
+test('a client that nobody references any more is forgotten', async () => {
   const cluster = fakeCluster()
   listen(cluster, { told: 0 })
   const isForgotten = () => {

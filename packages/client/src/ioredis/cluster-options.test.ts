@@ -9,7 +9,7 @@ test('a single Redis has one connection', () => {
   expect(connectionOptions({ options } as unknown as IoredisClient)).toEqual([options])
 })
 
-test('before a cluster has connected, its start nodes say how: their own words come before redisOptions', () => {
+test('before a cluster has connected, the options of its start nodes count, before redisOptions', () => {
   const client = cluster({
     options: { redisOptions: { username: 'all', password: 'p' } },
     startupNodes: [
@@ -29,7 +29,7 @@ test('before a cluster has connected, its start nodes say how: their own words c
   ])
 })
 
-test('once it has connected, its connections say it', () => {
+test('once it has connected, the options of its connections count', () => {
   const nodes = [{ options: { host: 'a', port: 1, username: 'x' } }, { options: { host: 'b', port: 2, username: 'y' } }]
   const client = cluster({ nodes: () => nodes, startupNodes: ['redis://z@a:1'] })
   expect(connectionOptions(client).map(({ username }) => username)).toEqual(['x', 'y'])
@@ -37,7 +37,7 @@ test('once it has connected, its connections say it', () => {
   expect(nodeOptions(client, 'unknown:3').username).toBe('x')
 })
 
-test('a cluster without any node is reached by redisOptions', () => {
+test('a cluster without any node uses redisOptions', () => {
   expect(connectionOptions(cluster({ options: { redisOptions: { username: 'all' } } }))).toEqual([{ username: 'all' }])
   expect(connectionOptions(cluster({}))).toEqual([{}])
 })

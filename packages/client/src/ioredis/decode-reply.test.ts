@@ -37,7 +37,7 @@ test('a map is a flat list for RESP2, and an object without inherited names for 
   expect(Object.getPrototypeOf(map)).toBe(null)
 })
 
-test('numbers stay text where the client wants them so', () => {
+test('numbers stay text if the client wants that', () => {
   expect(decode('*3\r\n:9007199254740993\r\n,0.1\r\n(1\r\n', textNumbers)).toEqual(['9007199254740993', '0.1', '1'])
 })
 
@@ -48,7 +48,7 @@ test('each call makes Buffers of its own', () => {
   expect(decodeReply(reply, legacy)).toEqual(text('a'))
 })
 
-test('a reply that stands in the middle of a larger buffer is decoded where it stands', () => {
+test('a reply in the middle of a larger buffer is decoded in place', () => {
   const around = text('??$1\r\na\r\n??')
   expect(decodeReply(around.subarray(2, 9), legacy)).toEqual(text('a'))
 })

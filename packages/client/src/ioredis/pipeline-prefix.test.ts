@@ -19,7 +19,7 @@ test('what is sent in the middle of a pipeline goes out before the command that 
   expect([socket.written, pipeline.written]).toEqual([[], []])
   prefix.own.write('own')
   expect(pipeline.written).toEqual(['first second own'])
-  // Once: the next command of the pipeline is on its own.
+  // Only once: the next command of the pipeline is sent alone.
   prefix.own.write('next')
   expect(pipeline.written).toEqual(['first second own', 'next'])
 })
@@ -33,7 +33,7 @@ test('bytes and text are joined as bytes', () => {
   expect(pipeline.written).toEqual([Buffer.from([0xff, 0xc3, 0xa9])])
 })
 
-test('the socket is as before afterwards, also where sending throws or somebody had replaced its write', () => {
+test('the socket is restored afterwards, even if sending throws or somebody had replaced its write', () => {
   const socket = sink()
   const theirs = socket.write
   const prefix = new PipelinePrefix(sink(), socket)

@@ -12,6 +12,6 @@ test('a pool has the name of a client with the same options', () => {
   expect(nameOf(createClient({ url: 'redis://u:p@redis.example:7000/2' }).createPool())).toBe('redis.example:7000')
 })
 
-test('a pool that says nothing of its server has a name all the same', () => {
+test('a pool without a server address still has a name', () => {
   expect(nameOf(createClientPool({ url: 'redis://redis.example' }))).toBe('pool')
 })

@@ -29,7 +29,7 @@ test('each call gives objects of its own', () => {
   expect(reader.read('LRANGE', list)).toEqual(['a'])
 })
 
-test('the error of a server is told from a failure of the connection', () => {
+test('an error of the server is distinguished from a failure of the connection', () => {
   const reader = readerOf(3)
   const client = createClient()
   const ErrorReply = Object.getPrototypeOf(errorOf(client)).constructor as new (message: string) => Error
@@ -38,7 +38,7 @@ test('the error of a server is told from a failure of the connection', () => {
   expect(reader.isErrorReply(undefined)).toBe(false)
 })
 
-/** An error as the installed version's own decoder makes it. */
+/** An error as the decoder of the installed version creates it. */
 function errorOf(client: unknown): unknown {
   const { decoder } = (client as { _self: NodeRedisConnection })._self._getQueue()
   let made: unknown

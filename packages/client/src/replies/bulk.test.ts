@@ -12,7 +12,7 @@ test('a bulk string is its text and its bytes, of whatever length', () => {
   }
 })
 
-test('a Buffer belongs to its caller: changing it changes no other reply', () => {
+test('a Buffer belongs to its caller: changing it does not change another reply', () => {
   const reply = bytes('$1\r\na\r\n')
   bufferOfBulk(reply)![0] = 0x62
   expect(textOfBulk(reply)).toBe('a')

@@ -39,7 +39,7 @@ test.each(policies)('%s never holds more entries or bytes than allowed, and coun
   )
 })
 
-test('a value larger than the whole cache is not kept, nor the older value of its key', () => {
+test('a value larger than the whole cache is not kept, and neither is the older value of its key', () => {
   const cache = new BoundedCache<string>({ maxEntries: 4, maxBytes: 10 })
   cache.set('other', 'x', 5)
   cache.set('key', 'small', 3)
@@ -48,7 +48,7 @@ test('a value larger than the whole cache is not kept, nor the older value of it
   expect(cache.get('other')).toBe('x')
 })
 
-test('a bound that is missing or senseless is refused', () => {
+test('a missing or invalid limit is refused', () => {
   expect(() => new BoundedCache({ maxEntries: 0, maxBytes: 1 })).toThrow('maxEntries')
   expect(() => new BoundedCache({ maxEntries: 1, maxBytes: Number.NaN })).toThrow('maxBytes')
   expect(() => new BoundedCache({ maxEntries: 1, maxBytes: 1, policy: 'FIFO' as 'LRU' })).toThrow('policy')

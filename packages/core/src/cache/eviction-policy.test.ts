@@ -4,7 +4,7 @@ import { BoundedCache } from './bounded-cache.ts'
 
 const capacity = 5
 
-/** A policy written as plainly as possible: lists of keys, no slots, no fingerprints. */
+/** A policy written as simply as possible: lists of keys, no slots, no fingerprints. */
 interface NaivePolicy {
   insert(key: string): void
   touch(key: string): void

@@ -7,7 +7,7 @@ import { none } from './slot-lists.ts'
 const capacity = 20
 const key = fc.oneof(
   fc.constantFrom('', 'a', 'b', 'ab', 'ba', 'žluť', '\u0000'),
-  // Around the length from which V8's own hash is used.
+  // Around the length from which V8's hash is used.
   fc.integer({ min: 22, max: 27 }).map((length) => 'x'.repeat(length)),
   fc.nat(40).map((number) => `key:${number}`),
   fc.nat(10).map((number) => `a key that is longer than most:${number}`),
@@ -46,7 +46,7 @@ test('finds what a Map finds, whatever was added and removed', () => {
   )
 })
 
-test('a key that was added without being looked for is found', () => {
+test('a key that was added without a lookup before is found', () => {
   const index = new SlotIndex(4)
   expect(index.find('missing')).toBe(none)
   index.add('other', 0)

@@ -49,7 +49,7 @@ test('every command is found by its bytes', () => {
   }
 })
 
-test('a container gives its subcommand, nothing for one it has not, and itself without any', () => {
+test('a container returns its subcommand, nothing for an unknown one, and itself without any', () => {
   expect(commandOf('object', 'Encoding')?.name).toBe('OBJECT ENCODING')
   expect(commandOf('OBJECT', 'NOTHING')).toBeUndefined()
   expect(commandOf('OBJECT')?.flags.has('container')).toBe(true)
@@ -124,7 +124,7 @@ test('an argument list may hold numbers and bytes, with the name apart or first'
   expect(keysOf(row, args.set(['eval', ...list])).map(({ index }) => index)).toEqual([3, 4])
 })
 
-test('too few arguments give no keys instead of places that are not there', () => {
+test('too few arguments give no keys instead of positions that do not exist', () => {
   for (const row of allCommands()) {
     const words = row.name.split(' ')
     for (let extra = 0; extra < 5; extra++) {
@@ -184,7 +184,7 @@ test('replies that depend on one key and the arguments alone are cacheable, othe
   expect(no.filter(cacheable)).toEqual([])
 })
 
-test('nothing that writes, waits, draws lots, iterates or looks at the clock is cacheable', () => {
+test('nothing that writes, waits, uses randomness, iterates or reads the clock is cacheable', () => {
   for (const row of allCommands().filter(({ cacheable }) => cacheable)) {
     expect(row.access, row.name).toBe('read')
     expect(
@@ -197,7 +197,7 @@ test('nothing that writes, waits, draws lots, iterates or looks at the clock is 
   }
 })
 
-test('only what really waits may block', () => {
+test('only commands that really wait are marked as blocking', () => {
   const blocks = (line: string) => {
     const args = new ListArgs(line.split(' '))
     return mayBlock(commandOfArgs(args)!, args)
@@ -208,7 +208,7 @@ test('only what really waits may block', () => {
   expect(others.filter(blocks)).toEqual([])
 })
 
-test('a table with a broken row is refused when it is made', () => {
+test('a table with an invalid row is refused when it is built', () => {
   const make = (keySpecs: string) => () => makeTable([{ type: 'string', rows: [['X', 1, 'read', keySpecs]] }])
   expect(make('q1')).toThrow('q1')
   expect(make('r?nothing')).toThrow('nothing')

@@ -21,7 +21,7 @@ test('addresses are read from URLs', () => {
   })
 })
 
-test('several servers share what one of them says', () => {
+test('several servers share the options given for one of them', () => {
   const common = { username: 'u', password: 'p', database: 4, tls: true }
   expect(parseRedisUrls('rediss://u:p@a:1, [fe80::1]:2 ,c/4')).toEqual([
     { host: 'a', port: 1, ...common },
@@ -61,7 +61,7 @@ test('a password is never shown', () => {
   }
 })
 
-test('a server is named by its place', () => {
+test('a server is named by its address', () => {
   expect(['redis://[::1]:1', 'redis://h', 'unix:///s'].map((url) => addressOf(parseRedisUrl(url)))).toEqual([
     '[::1]:1',
     'h:6379',

@@ -47,7 +47,7 @@ function decode(bytes: Uint8Array): RespValue[] {
   return values
 }
 
-test('replies and pushes come in the order of their bytes, however they are cut and wherever the stream ends', () => {
+test('replies and pushes arrive in the order of their bytes, however these are split and wherever the stream ends', () => {
   const plan = fc.record({
     stream: fc.array(fc.oneof({ weight: 3, arbitrary: value }, { weight: 1, arbitrary: push }), { maxLength: 12 }),
     cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 }),
@@ -63,7 +63,7 @@ test('replies and pushes come in the order of their bytes, however they are cut 
       const lost: string[] = []
       const order: string[] = []
       const { connection, pipe, closes } = connect({ onPush: (items) => seen.push(new PushReply(items)) })
-      // More is asked for than will be answered, in sends of several requests each.
+      // Asks for more than will be answered, in sends of several requests each.
       let asked = 0
       const wanted = stream.filter((item) => !(item instanceof PushReply)).length + extra
       for (let send = 0; asked < wanted; send++) {
@@ -77,7 +77,7 @@ test('replies and pushes come in the order of their bytes, however they are cut 
       }
       const places = [0, ...cuts.map((cut) => Math.round(cut * cutOff.length)), cutOff.length].sort((a, b) => a - b)
       for (let index = 1; index < places.length; index++) {
-        // Each piece has memory of its own, as a socket's chunks have.
+        // Each piece has its own memory, like a socket's chunks.
         pipe.say(Buffer.from(cutOff.subarray(places[index - 1], places[index])))
       }
       pipe.end()
@@ -93,7 +93,7 @@ test('replies and pushes come in the order of their bytes, however they are cut 
   )
 })
 
-test('a lost connection tells everyone who waits, once, then its owner, and whoever comes later', () => {
+test('a lost connection fails all waiting requests, once, then notifies its owner, and fails later requests', () => {
   const { connection, pipe, closes } = connect()
   const replies: unknown[] = []
   connection.send(request, 2, (reply) => replies.push(reply?.length))
@@ -107,7 +107,7 @@ test('a lost connection tells everyone who waits, once, then its owner, and whoe
   expect(pipe.isClosed).toBe(true)
 })
 
-test('bytes that are no RESP, or a reply that nobody asked for, end the connection', () => {
+test('bytes that are not RESP, or a reply that nobody asked for, end the connection', () => {
   for (const text of ['?what\r\n', '+OK\r\n']) {
     const { pipe, closes } = connect()
     pipe.say(text)
@@ -116,7 +116,7 @@ test('bytes that are no RESP, or a reply that nobody asked for, end the connecti
   }
 })
 
-test('an answer proves the server alive as of when its request was sent', () => {
+test('a reply proves that the server was alive when the request was sent', () => {
   const { connection, pipe, clock } = connect()
   const sentAt = clock.now()
   connection.send(request, 1, () => {})
@@ -125,7 +125,7 @@ test('an answer proves the server alive as of when its request was sent', () => 
   expect([connection.answeredSentAt, connection.heardAt]).toEqual([sentAt, sentAt + 70])
 })
 
-test('silence while a reply is owed ends the connection; bytes that come, or nothing owed, do not', () => {
+test('silence while a reply is due ends the connection; arriving bytes, or no reply due, do not', () => {
   const { connection, pipe, clock, closes } = connect({ replyTimeoutMs: 100 })
   clock.advance(1000)
   connection.send(request, 2, () => {})
@@ -140,7 +140,7 @@ test('silence while a reply is owed ends the connection; bytes that come, or not
   expect(clock.pending).toBe(0)
 })
 
-test('more requests than may wait, or a reply longer than it may be, end the connection', () => {
+test('more waiting requests than allowed, or a reply longer than allowed, end the connection', () => {
   const full = connect({ maxWaiting: 2 })
   const replies: unknown[] = []
   for (let count = 0; count < 3; count++) full.connection.send(request, 1, (reply) => replies.push(reply))
@@ -154,7 +154,7 @@ test('more requests than may wait, or a reply longer than it may be, end the con
   expect(long.closes).toMatchObject([{ code: 'FB_RESP_TOO_LARGE' }])
 })
 
-test('what is taken over comes as it is, also the rest of the chunk behind the last reply', () => {
+test('after a takeover bytes arrive unchanged, including the rest of the chunk after the last reply', () => {
   const { connection, pipe } = connect()
   const raw: string[] = []
   connection.send(request, 1, () =>
@@ -166,12 +166,12 @@ test('what is taken over comes as it is, also the rest of the chunk behind the l
   expect(pipe.written).toBe('xPSYNC')
 })
 
-test('a greeting shows the user before the database, and never goes on as somebody else', () => {
+test('a greeting authenticates before it selects the database, and never continues as somebody else', () => {
   const { connection, pipe } = connect()
   const results: unknown[] = []
   greet(connection, { username: 'u', password: 'p', database: 3, version: 3 }, (result) => results.push(result))
   expect(pipe.written.match(/HELLO|AUTH|SELECT/g)).toEqual(['HELLO', 'AUTH', 'SELECT'])
-  // A server before 6: it wants AUTH in its old form, and refused the database to nobody.
+  // A server before version 6: it expects AUTH in its old form, and did not refuse the database to this user.
   pipe.say("-ERR unknown command 'HELLO'\r\n-NOAUTH Authentication required.\r\n")
   expect(results).toEqual([])
   pipe.say('+OK\r\n+OK\r\n')
@@ -186,7 +186,7 @@ test('a greeting shows the user before the database, and never goes on as somebo
   greet(wrong.connection, { password: 'p', version: 3 }, (result) => results.push(result))
   wrong.pipe.say('-WRONGPASS invalid\r\n')
   expect(results[2]).toMatchObject({ kind: 'refused', command: 'HELLO', reply: { kind: 'WRONGPASS' } })
-  // And a lost one is lost, whatever it had refused before.
+  // And a lost connection is lost, whatever it refused before.
   const lost = connect()
   greet(lost.connection, { password: 'p', database: 1 }, (result) => results.push(result))
   lost.pipe.say('-WRONGPASS invalid\r\n')

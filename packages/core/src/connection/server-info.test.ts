@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseInfo, serverModeOf } from './server-info.ts'
 
-/** The heads of INFO as servers sent them. */
+/** The first lines of INFO, as sent by real servers. */
 const recorded = {
   'Redis 7.0 alone':
     '# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\nredis_mode:standalone\r\nos:Linux 6.1.0 x86_64\r\n',
@@ -17,12 +17,12 @@ const recorded = {
   'a server that says nothing of it': '# Server\r\nredis_version:2.8.0\r\n',
 }
 
-test('a server says what it is, Valkey in words of its own', () => {
+test('a server identifies itself, Valkey in its own fields', () => {
   const modes = Object.values(recorded).map((text) => serverModeOf(parseInfo(text)))
   expect(modes).toEqual(['standalone', 'cluster', 'sentinel', 'cluster', 'sentinel', 'standalone', 'standalone'])
 })
 
-test('a value may hold colons, and a heading is no field', () => {
+test('a value may contain colons, and a heading is not a field', () => {
   expect([...parseInfo('# Server\nslave0:ip=::1,port=7000\nempty:\n')]).toEqual([
     ['slave0', 'ip=::1,port=7000'],
     ['empty', ''],

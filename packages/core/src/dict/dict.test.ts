@@ -41,7 +41,7 @@ const key = fc.oneof(
 )
 const operation = fc.tuple(fc.constantFrom('put', 'put', 'drop', 'find', 'rehash'), key)
 
-test('any sequence of operations leaves what the same on a Map leaves, payload included', () => {
+test('any sequence of operations has the same result as on a Map, payload included', () => {
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 400 }), (operations) => {
       const dict = makeDict({ payloadWords: 2 })
@@ -75,7 +75,7 @@ test('any sequence of operations leaves what the same on a Map leaves, payload i
   )
 })
 
-test('it grows and shrinks with its entries, a bounded step per operation, and gives memory back', () => {
+test('it grows and shrinks with its entries in bounded steps, and returns memory', () => {
   const dict = makeDict({ payloadWords: 1 })
   const count = 200_000
   let rehashedOperations = 0
@@ -86,7 +86,7 @@ test('it grows and shrinks with its entries, a bounded step per operation, and g
     highestLoad = Math.max(highestLoad, dict.size / dict.bucketCount)
   }
   expect(highestLoad).toBeLessThanOrEqual(1)
-  // Were a table moved in one operation, nearly none would find the dict rehashing.
+  // If a table were moved in one operation, hardly any operation would find the dict rehashing.
   expect(rehashedOperations).toBeGreaterThan(count / 20)
   expect(dict.bucketCount).toBe(262_144)
   const fullBytes = dict.bytes
@@ -109,7 +109,7 @@ test('an index stays with its key while the table is rehashed around it', () => 
   for (let id = 0; id < 5000; id++) expect(dict.at(`k${id}`)).toBe(indices[id])
 })
 
-test('a walk sees what is there all along exactly once, while keys come and go and the table is rehashed', () => {
+test('an iteration sees entries that stay exactly once, while others come and go and the table is rehashed', () => {
   const dict = makeDict()
   for (let id = 0; id < 20_000; id++) dict.put(`stays:${id}`)
   for (let id = 0; id < 20_000; id++) dict.put(`goes:${id}`)
@@ -131,7 +131,7 @@ test('a walk sees what is there all along exactly once, while keys come and go a
 })
 
 describe('memory', () => {
-  test('keys that come and go for ever do not make the arena grow', () => {
+  test('the arena does not grow when keys keep coming and going', () => {
     const dict = makeDict()
     const keyOf = (id: number) => `${id}:${'z'.repeat((id * 37) % 700)}`
     const alive = 5000
@@ -139,12 +139,12 @@ describe('memory', () => {
       dict.put(keyOf(id))
       if (id >= alive) dict.drop(keyOf(id - alive))
     }
-    // 5,000 keys of some 360 bytes: 1.8 MB live, and all that passed through was over 30 MB.
+    // 5,000 keys of about 360 bytes: 1.8 MB are live, and over 30 MB passed through.
     expect(dict.size).toBe(alive)
     expect(dict.bytes).toBeLessThan(1.5 * 1.9e6 + 5 * pageBytes)
   })
 
-  test('a dirty page is cleaned: long-lived keys among short-lived ones keep no page for themselves', () => {
+  test('a fragmented page is compacted: a few long-lived keys among short-lived ones do not keep it', () => {
     const dict = makeDict()
     const text = 'y'.repeat(200)
     for (let id = 0; id < 40_000; id++) dict.put(`${id % 100 === 0 ? 'long' : 'short'}:${id}:${text}`)
@@ -155,7 +155,7 @@ describe('memory', () => {
     for (let id = 0; id < 40_000; id += 100) expect(dict.at(`long:${id}:${text}`)).toBeGreaterThanOrEqual(0)
   })
 
-  test('what would pass maxBytes is refused, and room made by a deletion is used again', () => {
+  test('an entry that would exceed maxBytes is refused, and space freed by a deletion is used again', () => {
     const maxBytes = 4 * 2 ** 20
     const dict = makeDict({ maxBytes, payloadWords: 10 })
     let id = 0
@@ -169,7 +169,7 @@ describe('memory', () => {
     expect(dict.bytes).toBeLessThanOrEqual(maxBytes)
   })
 
-  test('a cleared dict is as new, and holds no more than a new one', () => {
+  test('a cleared dict is like a new one, and holds no more memory', () => {
     const dict = makeDict({ payloadWords: 1 })
     for (let round = 0; round < 3; round++) {
       for (let id = 0; id < 40_000; id++) {
@@ -202,7 +202,7 @@ describe('memory', () => {
   })
 })
 
-test('keys whose hashes collide are told apart by their bytes', () => {
+test('keys whose hashes collide are distinguished by their bytes', () => {
   class OneBucket extends TextDict {
     override hash(): number {
       return 7
@@ -226,7 +226,7 @@ test('an entry picked at random is one in use, and every entry can be', () => {
   expect(makeDict().pick(5)).toBe(-1)
 })
 
-test('options out of range are refused where the dict is made', () => {
+test('options out of range are refused by the constructor', () => {
   expect(() => new Dict({ initialBuckets: 5 })).toThrow(InvalidOptionError)
   expect(() => new Dict({ payloadWords: -1 })).toThrow(InvalidOptionError)
   expect(() => new Dict({ maxBytes: 1000 })).toThrow(InvalidOptionError)

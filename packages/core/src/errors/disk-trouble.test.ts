@@ -10,11 +10,11 @@ test.each([
   [failure('database is locked', { code: 'ERR_SQLITE_ERROR', errcode: 5 }), /another process has locked the file/],
   [failure('attempt to write a readonly database', { errcode: 8 + 256 * 4 }), /permission denied: give this user/],
   [failure("ENOENT: no such file or directory, open '/x/y'", { code: 'ENOENT' }), /the folder is missing: create it/],
-])('%s is told with what to do', (error, expected) => {
+])('%s is reported with what to do', (error, expected) => {
   expect(explainDiskTrouble(error)).toMatch(expected)
 })
 
-test('anything else is told as it is', () => {
+test('anything else is reported as it is', () => {
   expect(explainDiskTrouble(new Error('odd'))).toBe('odd')
   expect(explainDiskTrouble('text')).toBe('text')
 })

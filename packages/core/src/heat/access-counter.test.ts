@@ -45,7 +45,7 @@ describe.each([
     const intervals = fc.array(fc.array(access, { maxLength: 80 }), { maxLength: 8 })
     fc.assert(
       fc.property(intervals, fc.integer({ min: 1, max: 7 }), (all, step) => {
-        // Fewer keys than the trace has: the table of keys is started over now and then.
+        // Fewer keys than the trace has: the table of keys starts over now and then.
         const counter = make({ maxKeys: 31 })
         for (const accesses of all) {
           const model = new Map<string, [number, number, number]>()
@@ -89,7 +89,7 @@ describe.each([
     expect(rowsOf(counter.swap())).toEqual([])
   })
 
-  test('an interval is exact up to maxKeys, however many keys the intervals before had', () => {
+  test('an interval is exact up to maxKeys, however many keys earlier intervals had', () => {
     const counter = make({ maxKeys: 100, overflowKeys: 10 })
     for (let interval = 0; interval < 10; interval++) {
       for (let id = 0; id < 100; id++) counter.add(`k${interval * 60 + id}`)
@@ -123,7 +123,7 @@ describe.each([
   })
 })
 
-test('a key that passed the bound is counted exactly all the same, and countOf tells of both kinds', () => {
+test('a key that exceeded the limit is still counted exactly, and countOf reports both kinds', () => {
   const counter = new AccessCounter({ maxKeys: 1, overflowKeys: 4 })
   for (const key of ['a', 'b', 'a', 'b', 'b']) counter.add(key)
   expect(['a', 'b', 'c'].map((key) => counter.countOf(key))).toEqual([2, 3, 0])
@@ -152,6 +152,6 @@ test('a known key takes no memory', () => {
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
   for (const key of keys) for (let round = 0; round < 1000; round++) counter.add(key, true, 5)
-  // A million accesses; a single object each would be over 16 MB.
+  // A million accesses; one object for each would take over 16 MB.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(2e6)
 })

@@ -34,7 +34,7 @@ test('a loop with branches, locals and a result runs as it is written', () => {
   expect([sum!(0), sum!(1), sum!(10), sum!(1000)]).toEqual([0, 0, 30, 2450])
 })
 
-test('constants are what they say, of 32 bits as either of their two numbers', () => {
+test('constants have their value, for signed and unsigned 32-bit numbers', () => {
   const edges = [0, 1, -1, 63, 64, -64, -65, 127, 128, 8191, 8192, 2 ** 31 - 1, -(2 ** 31), 2 ** 31, 2 ** 32 - 1]
   for (const value of edges) expect(evaluated(`(i32.const ${value})`)).toBe(value | 0)
   expect(evaluated('(i32.const 0x80000000)')).toBe(-(2 ** 31))
@@ -79,7 +79,7 @@ test.each([
   expect(() => assemble(`(module (memory (export "memory") 1) ${text})`)).toThrow(message)
 })
 
-test('what is no module with a memory is refused', () => {
+test('anything but a module with a memory is refused', () => {
   expect(() => assemble('(func)')).toThrow('expected a module, found "func"')
   expect(() => assemble('(module)')).toThrow('a module must have one memory')
 })

@@ -8,7 +8,7 @@ import { type WindowRules, windowSlices } from './window-rules.ts'
 
 const startMs = 1_700_000_000_123
 
-/** Windows by the letters that a key begins with; all other keys have one of a second. */
+/** Windows chosen by the first letters of a key; all other keys have one of a second. */
 function rulesOf(windowsMs: Record<string, number> = {}): WindowRules & { matched: string[] } {
   const prefixes = Object.keys(windowsMs)
   const matched: string[] = []
@@ -38,7 +38,7 @@ function makeWindow(options: Partial<HeatWindowOptions> = {}) {
   return { window, add, at, heat, mark }
 }
 
-test('heat is what an exact count over the last ten slices gives, at any time, for any keys, with sweeps between', () => {
+test('heat equals an exact count over the last ten slices, at any time, for any keys, with sweeps in between', () => {
   const step = fc.record({
     ms: fc.nat(350),
     key: fc.nat(12),
@@ -72,7 +72,7 @@ test('heat is what an exact count over the last ten slices gives, at any time, f
   )
 })
 
-test('the slices of a key are what came in each, newest first, with the age of the newest', () => {
+test('the slices of a key hold what arrived in each, newest first, with the age of the newest', () => {
   const { window, add, at } = makeWindow()
   let index = -1
   for (const [elapsedMs, count] of [
@@ -112,7 +112,7 @@ describe('rules', () => {
     expect(window.ruleOf(window.find(Buffer.from('a')))).toBe(1)
   })
 
-  test('what was counted is carried over: whole into a longer window, a share into a shorter one', () => {
+  test('counts are carried over: whole into a longer window, in proportion into a shorter one', () => {
     const { window, add, at, heat } = makeWindow({ rules: rulesOf({ k: 1000 }) })
     add('k', 100)
     at(100)
@@ -124,7 +124,7 @@ describe('rules', () => {
     expect(heat('k')).toBe(10)
   })
 
-  test('a mark and a slot outlive a change of rules', () => {
+  test('a mark and a slot survive a change of rules', () => {
     const { window, add } = makeWindow()
     const index = add('a')
     window.setMark(index, true)
@@ -133,7 +133,7 @@ describe('rules', () => {
     expect([window.isMarked(index), window.slotOf(index), window.ruleOf(index)]).toEqual([true, keySlot('a'), 1])
   })
 
-  test('a key that slept through twenty changes of rules is matched by the last', () => {
+  test('a key that was idle during twenty changes of rules is matched by the last', () => {
     const { window, add } = makeWindow({ rules: rulesOf({ s: 3_600_000 }) })
     for (let id = 0; id < 300; id++) add(`s${id}`)
     for (let change = 1; change <= 40; change++) {
@@ -149,14 +149,14 @@ describe('rules', () => {
     expect(window.ruleOf(add('s0'))).toBe(1)
   })
 
-  test('no window at all, and one too short for its slices, are refused', () => {
+  test('a missing window, and one too short for its slices, are refused', () => {
     expect(() => makeWindow({ rules: { windowsMs: [], match: () => 0 } })).toThrow(InvalidOptionError)
     expect(() => makeWindow({ rules: rulesOf({ a: 199 }) })).toThrow(InvalidOptionError)
   })
 })
 
 describe('memory', () => {
-  test('idle keys are forgotten in steps, and marked ones told of', () => {
+  test('idle keys are forgotten in steps, and marked ones are reported', () => {
     const forgotten: string[] = []
     const { window, add, at, mark } = makeWindow({
       onForgetMarked: (index) => forgotten.push(Buffer.from(window.dict.keyAt(index)).toString()),
@@ -183,11 +183,11 @@ describe('memory', () => {
       add(`k${id}`)
       most = Math.max(most, window.size)
     }
-    // A thousand keys come in a window's time.
+    // A thousand keys arrive within a window.
     expect(most).toBeLessThan(5000)
   })
 
-  test('a flood of cold keys past the bound forgets cold keys, and tells of marked ones that go', () => {
+  test('a flood of cold keys beyond the limit evicts cold keys, and reports marked ones that go', () => {
     let told = 0
     const { window, add, heat, mark } = makeWindow({ maxKeys: 2000, onForgetMarked: () => told++ })
     for (let id = 0; id < 100; id++) {
@@ -215,7 +215,7 @@ describe('memory', () => {
     expect(heat('riser')).toBeGreaterThan(100)
   })
 
-  test('the byte bound holds, with keys of all lengths, and what is warm outlives it', () => {
+  test('the byte limit holds for keys of all lengths, and warm keys survive it', () => {
     const maxBytes = 8 * 2 ** 20
     const { window, add, heat } = makeWindow({ maxBytes })
     for (let id = 0; id < 200; id++) add(`warm${id}`, 600)
@@ -234,7 +234,7 @@ describe('memory', () => {
   })
 })
 
-test('a clock that goes back moves nothing', () => {
+test('a clock that goes back changes nothing', () => {
   const { window, add, at, heat } = makeWindow()
   at(5000)
   add('a', 5)

@@ -9,7 +9,7 @@ function hashesOf(keys: readonly Uint8Array[], seed: number): [number, number][]
   return keys.map((key) => [hasher.hash(key, 0, key.length), hasher.check])
 }
 
-test('a key has the same hashes wherever it stands, alone or in a batch', () => {
+test('a key has the same hashes wherever it is in memory, alone or in a batch', () => {
   const kernel = new TallyKernel()
   const keys = fc.array(fc.uint8Array({ maxLength: 40 }), { minLength: 1, maxLength: 40 })
   fc.assert(
@@ -51,7 +51,7 @@ const families: Record<string, (index: number) => Buffer> = {
   },
 }
 
-test.each(Object.entries(families))('%s spread like chance over a table, and none is taken for another', (_, keyOf) => {
+test.each(Object.entries(families))('%s spread randomly over a table, and none is mistaken for another', (_, keyOf) => {
   const keys = new Map<string, Buffer>()
   for (let index = 0; index < 50_000; index++) {
     const key = keyOf(index)
@@ -60,7 +60,7 @@ test.each(Object.entries(families))('%s spread like chance over a table, and non
   const hashes = hashesOf([...keys.values()], 12_345)
   const [places, count] = [16_384, keys.size]
   const taken = new Set(hashes.map(([hash]) => hash & (places - 1)))
-  // What is left free by chance, and five standard deviations of it.
+  // The number of slots that stay free by chance, and five standard deviations of it.
   const free = places * Math.exp(-count / places)
   expect(Math.abs(places - taken.size - free)).toBeLessThan(5 * Math.sqrt(free) + 5)
   expect(new Set(hashes.map(([hash, check]) => `${hash} ${check}`)).size).toBe(count)
@@ -69,7 +69,7 @@ test.each(Object.entries(families))('%s spread like chance over a table, and non
 })
 
 test('the hashes are those of HalfSipHash-1-3 with 64 bits', () => {
-  // Against the algorithm as it was published, step by step and with whole words.
+  // Compared with the published algorithm, step by step and with whole words.
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70 }), fc.maxSafeNat(), (key, seed) => {
       expect(hashesOf([key], seed)).toEqual([published(key, seed)])

@@ -24,7 +24,7 @@ function add(tally: KeyTally, key: Uint8Array, writes = 0, bytes = 0): number {
   return tally.add(around, 3, 3 + key.length, hash, hasher.check, 1, writes, bytes)
 }
 
-/** Counts accesses in batches, of which every third key has its hashes already; gives those without a place. */
+/** Counts accesses in batches; every third key already has its hashes. Returns those without a place. */
 function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
   const placeless: Access[] = []
   const { batch } = tally
@@ -51,7 +51,7 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
   return placeless
 }
 
-/** What an interval had, and how many of its keys came in pieces. */
+/** The counts of an interval, and how many of its keys came in pieces. */
 function drained(tally: KeyTally, below = 0, watched: readonly string[] = []) {
   const found = new Map<string, Counts>()
   let inPieces = 0
@@ -129,7 +129,7 @@ test('in batches and in pieces every key is counted exactly too', () => {
   )
 })
 
-test('cold keys go in pieces once they are known, all but those that are watched, written or warm', () => {
+test('known cold keys are sent in pieces, except those that are watched, written or warm', () => {
   const tally = new KeyTally(hasher.seed)
   const interval = () => {
     for (let index = 0; index < 1000; index++) add(tally, Buffer.from(`key ${index}`))
@@ -147,7 +147,7 @@ test('cold keys go in pieces once they are known, all but those that are watched
   expect(drained(tally, 10).inPieces).toBe(998)
 })
 
-test('a count that two bytes of a varint do not hold is no part of a piece', () => {
+test('a count that does not fit in two bytes of a varint is not part of a piece', () => {
   const tally = new KeyTally(hasher.seed)
   const counts = [8191, 8192, 1_000_000]
   for (let interval = 0; interval < 2; interval++) {
@@ -161,7 +161,7 @@ test('a count that two bytes of a varint do not hold is no part of a piece', () 
   }
 })
 
-test('a count that its entry does not hold is exact too, and the next interval begins at 0', () => {
+test('a count that overflows its entry is exact too, and the next interval begins at 0', () => {
   const tally = new KeyTally(hasher.seed)
   const key = Buffer.from('celebrity')
   const hash = hasher.hash(key, 0, key.length)
@@ -189,7 +189,7 @@ test('a count that its entry does not hold is exact too, and the next interval b
   }
 })
 
-test('a batch stops at a key that comes to the limit, and goes on behind it', () => {
+test('a batch stops at a key that reaches the limit, and continues after it', () => {
   const tally = new KeyTally(hasher.seed)
   const bytes = Buffer.from('ababab')
   const { batch } = tally
@@ -202,7 +202,7 @@ test('a batch stops at a key that comes to the limit, and goes on behind it', ()
   expect([tally.addAll(4, 4)]).toEqual([6])
 })
 
-test('a key is counted whole or told to have no place for the whole interval, and the table grows for the next', () => {
+test('a key is counted completely or reported as having no place for the whole interval, and the table then grows', () => {
   const tally = new KeyTally(hasher.seed)
   const keys = Array.from({ length: 20_000 }, (_, index) => ({ key: Buffer.from(`product:${index}`), written: -1 }))
   const round = () => {
@@ -220,7 +220,7 @@ test('a key is counted whole or told to have no place for the whole interval, an
   expect(shares.at(-1)).toBe(0)
 })
 
-test('keys that come and go leave the table before it is full of them', () => {
+test('keys that come and go are removed before the table is full of them', () => {
   const tally = new KeyTally(hasher.seed)
   let placeless = 0
   for (let interval = 0; interval < 60; interval++) {

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
 import { hotSamplingFactor, maxSamplingFactor, nextSamplingFactor, ThresholdSampler } from './threshold-sampling.ts'
 
-/** The standard deviation of a sum of `count` accesses that came in single ones through sampling. */
+/** The standard deviation of a sum of `count` accesses that were sampled one by one. */
 const samplingDeviation = (count: number, factor: number) => Math.sqrt(count * (factor - 1))
 
-/** The sampler with its draws given: the first decides about sending, all others about rounding. */
+/** The sampler with given random draws: the first decides about sending, all others about rounding. */
 function sampleWith(first: number, second: number, row: Row): ThresholdSampler {
   let isFirst = true
   const sampler = new ThresholdSampler(() => {
@@ -39,10 +39,10 @@ const anyRow = fc.integer({ min: 1, max: 15 }).chain(
     }),
 )
 
-test('what is sent is on average what was counted: accesses, writes and bytes, for any factor', () => {
+test('on average the amounts sent equal those counted: accesses, writes and bytes, for any factor', () => {
   fc.assert(
     fc.property(anyRow, (row) => {
-      // Draws on a grid that all the fractions divide: a mean over it is the expected value itself, no estimate.
+      // Draws on a grid that all the fractions divide: their mean is the exact expected value.
       const steps = row.numerator * row.denominator * row.count
       const grid = Array.from({ length: steps }, (_, step) => (step + 0.5) / steps)
       const sentShare = grid.filter((first) => sampleWith(first, 0, row).count > 0).length / steps
@@ -75,7 +75,7 @@ test('a sum over many hosts that each saw one access stays within its deviation'
     if (Math.abs(sum - 1000) > 2 * deviation) beyond++
   }
   expect(deviation).toBeCloseTo(63.2, 1)
-  // 4.6 % of a normal distribution lies beyond two deviations.
+  // 4.6 % of a normal distribution is beyond two deviations.
   expect(beyond / windows).toBeLessThan(0.09)
 })
 
@@ -85,7 +85,7 @@ test('the factor is bounded by the lowest threshold', () => {
   expect(nextSamplingFactor({ factor: 2, rows: 500, maxRows: 20, lowestThreshold: 96 })).toBe(2)
 })
 
-test('the factor settles where hosts send the rows that the hub can take, and at 1 where it can take all', () => {
+test('the factor settles at the rows that the hub can take, and at 1 if it can take all', () => {
   const counts = [...Array.from({ length: 40 }, () => 1), 2, 2, 2, 3, 5, 9, 50]
   const rowsAt = (factor: number) => counts.reduce((sum, count) => sum + Math.min(1, count / factor), 0)
   const settle = (maxRows: number, lowestThreshold: number) => {
@@ -120,7 +120,7 @@ function seeded(seed: number): () => number {
   }
 }
 
-test('a hot key is sampled more thinly only where its exit level leaves room for it', () => {
+test('a hot key is sampled at a lower rate only if its exit level leaves room for it', () => {
   const level = { measure: 'accesses', enter: 100, exit: 70 }
   expect(hotSamplingFactor(3, [level])).toBe(4)
   expect(hotSamplingFactor(1, [level])).toBe(1)
@@ -130,7 +130,7 @@ test('a hot key is sampled more thinly only where its exit level leaves room for
   const next = (enter: number) => ({ measure: 'accesses', enter, exit: enter * 0.7 })
   expect(hotSamplingFactor(3, [level, next(150)])).toBe(4)
   expect(hotSamplingFactor(3, [level, next(149)])).toBe(3)
-  // The bound itself: at 1.5 · T the exit level is more than four standard deviations away, for any threshold.
+  // At the bound itself, 1.5 · T, the exit level is more than four standard deviations away, for any threshold.
   for (const enter of [96, 131, 1000, 50_000]) {
     const factor = hotSamplingFactor(maxSamplingFactor(enter), [{ measure: 'accesses', enter, exit: 0.8 * enter }])
     expect((1.5 * enter - 0.8 * enter) / samplingDeviation(1.5 * enter, factor)).toBeGreaterThan(4)

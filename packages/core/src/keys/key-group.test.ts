@@ -8,11 +8,11 @@ test.each([
   ['100:product', 'other'],
   ['nothing', 'other'],
   [`${'a'.repeat(40)}:1`, 'other'],
-])('%s is of the group %s', (key, group) => {
+])('%s is in the group %s', (key, group) => {
   expect(keyGroup(key)).toBe(group)
 })
 
-test('the largest groups keep their names, the rest is one', () => {
+test('the largest groups keep their names, the rest become one group', () => {
   const sums = new Map([
     ['a', 1],
     ['b', 5],

@@ -20,7 +20,7 @@ test('a string and its UTF-8 bytes have one name', () => {
   )
 })
 
-test('any bytes come back from their name and from their text, and different bytes have different names', () => {
+test('any bytes can be restored from their name and from their text, and different bytes have different names', () => {
   const seen = new Map<string, string>()
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
@@ -35,14 +35,14 @@ test('any bytes come back from their name and from their text, and different byt
   )
 })
 
-test('bytes that imitate the binary mark stay apart from it', () => {
+test('bytes that look like the binary mark are kept distinct from it', () => {
   const imitation = new TextEncoder().encode('\u0000b\u00ff')
   const binary = Uint8Array.from([0xff])
   expect(keyName(imitation)).not.toBe(keyName(binary))
   expect([...keyBytes(keyName('\u0000bx'))]).toEqual([0, 98, 120])
 })
 
-test('for people, only what cannot be shown stays escaped', () => {
+test('in text for people, only unprintable characters are escaped', () => {
   expect(readableKey('user%3A1')).toBe('user:1')
   expect(readableKey(keyText('höhle 7'))).toBe('höhle 7')
   expect(readableKey(keyText('a\nb'))).toBe('a%0Ab')

@@ -20,7 +20,7 @@ const families = (): MetricFamily[] => [
   { kind: 'counter', name: 'calls_total', help: 'Calls', points: [{ labels: {}, value: ++value }] },
 ]
 
-/** Timers whose pauses up to 10 s are `factor` as long, with a list of what they were asked for. */
+/** Timers that shorten pauses up to 10 s by `factor`, with a list of the requested pauses. */
 function quickTimers(factor: number): Timers & { readonly asked: number[] } {
   const asked: number[] = []
   return {
@@ -76,7 +76,7 @@ test('an export is a POST of JSON with the headers, under the attributes of the 
   expect(lines).toEqual([])
 })
 
-test('it pushes at its interval, and once more when it ends', async () => {
+test('it pushes at its interval, and once more when it is closed', async () => {
   const { exporter } = open({ intervalMs: 20 })
   exporter.start()
   await waitFor(() => collector.requests.length >= 3)
@@ -120,7 +120,7 @@ test('Retry-After is waited for', async () => {
   expect(collector.requests).toHaveLength(2)
 })
 
-test('a Retry-After beyond the export ends it, and nothing is sent before its time', async () => {
+test('a Retry-After longer than the export ends it, and nothing is sent before its time', async () => {
   const { exporter } = open()
   const date = new Date(Date.now() + 120_000).toUTCString()
   collector.answers.push({ status: 429, headers: { 'retry-after': date } })
@@ -130,7 +130,7 @@ test('a Retry-After beyond the export ends it, and nothing is sent before its ti
   expect(exporter.counts).toMatchObject({ sent: 0, failed: 1 })
 })
 
-test('a collector that is away is told of once, and once more when it is back', async () => {
+test('an unreachable collector is reported once, and once more when it is back', async () => {
   const port = await freePort()
   const { exporter, lines } = open({ endpoint: `http://127.0.0.1:${port}/secret?key=secret`, intervalMs: 20 })
   exporter.start()
@@ -145,7 +145,7 @@ test('a collector that is away is told of once, and once more when it is back', 
   expect(lines.join()).not.toContain('secret')
 })
 
-test('a collector that never answers ends a request at its deadline, and there is one at a time', async () => {
+test('a request to a collector that never answers ends at its deadline, and only one runs at a time', async () => {
   const { exporter, lines } = open({ timeoutMs: 200, intervalMs: 20 })
   collector.answers.push('none', 'none')
   expect(exporter.export()).toBe(exporter.export())
@@ -155,8 +155,8 @@ test('a collector that never answers ends a request at its deadline, and there i
   expect(lines[0]).toContain('it did not answer within 200 ms')
 })
 
-test('an end does not wait for a collector that is away, nor long for one that is slow', async () => {
-  // Its pauses would take an hour.
+test('closing does not wait for an unreachable collector, nor long for a slow one', async () => {
+  // Its pauses would add up to an hour.
   const pauses = quickTimers(3600)
   const away = open({ endpoint: `http://127.0.0.1:${await freePort()}`, intervalMs: 600_000 }, { timers: pauses })
   away.exporter.start()
@@ -174,7 +174,7 @@ test('an end does not wait for a collector that is away, nor long for one that i
   expect(slow.lines).toEqual([])
 })
 
-test('points that a collector leaves out are counted, and told once', async () => {
+test('points that a collector rejects are counted, and reported once', async () => {
   const { exporter, lines } = open()
   const body = JSON.stringify({ partialSuccess: { rejectedDataPoints: '2', errorMessage: 'too old' } })
   collector.answers.push({ status: 200, body }, { status: 200, body }, { status: 200, body: 'not JSON' })
@@ -184,7 +184,7 @@ test('points that a collector leaves out are counted, and told once', async () =
   expect(lines[0]).toContain('too old')
 })
 
-test('figures that cannot be read cost an export, and nobody else anything', async () => {
+test('metrics that cannot be read fail their export, and affect nothing else', async () => {
   let isBroken = true
   const collect = () => {
     if (isBroken) throw new Error('no figures')

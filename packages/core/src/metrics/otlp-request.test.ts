@@ -26,7 +26,7 @@ const families: MetricFamily[] = [
   { kind: 'gauge', name: 'empty', help: 'E', points: [] },
 ]
 
-test('counters, gauges and histograms have the forms of OTLP, 64-bit numbers as texts', () => {
+test('counters, gauges and histograms have the form of OTLP, with 64-bit numbers as strings', () => {
   expect(otlpRequest(families, head)).toEqual({
     resourceMetrics: [
       {

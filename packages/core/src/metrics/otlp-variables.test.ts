@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { resolveOtlpOptions } from './otlp-options.ts'
 import { readOtlpVariables } from './otlp-variables.ts'
 
-test('every variable of OpenTelemetry that matters is read, and what it encodes decoded', () => {
+test('every relevant variable of OpenTelemetry is read, and encoded values are decoded', () => {
   const { options, warnings } = readOtlpVariables({
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
     OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20b, x=1=2',
@@ -39,7 +39,7 @@ test.each([
   expect(resolveOtlpOptions(options)?.endpoint).toBe(endpoint)
 })
 
-test("the signal's own variables come before those of all signals", () => {
+test('variables of the signal take precedence over those for all signals', () => {
   const { options } = readOtlpVariables({
     OTEL_EXPORTER_OTLP_HEADERS: 'a=all',
     OTEL_EXPORTER_OTLP_METRICS_HEADERS: 'a=metrics',
@@ -60,7 +60,7 @@ test.each([
     { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4317' },
     'OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; metrics are pushed as http/json only',
   ],
-])('%j is passed over with a warning that repeats no secret', (env, warning) => {
+])('%j is ignored with a warning that does not contain the secret', (env, warning) => {
   const { options, warnings } = readOtlpVariables(env)
   expect(options).toEqual({})
   expect(warnings).toHaveLength(1)
@@ -83,7 +83,7 @@ test('without an address nothing is pushed', () => {
   expect(resolveOtlpOptions({ serviceName: 'a' })).toBeUndefined()
 })
 
-test('an address without a path gets the usual one, and the service its name', () => {
+test('an address without a path gets the default path, and the service gets its name', () => {
   expect(resolveOtlpOptions({ endpoint: 'http://c:4318', serviceName: 'a', attributes: { b: 'c' } })).toEqual({
     endpoint: 'http://c:4318/v1/metrics',
     headers: {},
@@ -100,7 +100,7 @@ test.each([
   [{ endpoint: 'http://c', timeoutMs: Number.NaN }, 'otlp.timeoutMs'],
   [{ endpoint: 'http://c', headers: { 'a b': 'secret' } }, 'otlp.headers.a b'],
   [{ endpoint: 'http://c', headers: { a: 'secret\nb' } }, 'otlp.headers.a'],
-])('options %j are refused by name', (options, option) => {
+])('the options %j are refused by name', (options, option) => {
   const refused = expect(() => resolveOtlpOptions(options))
   refused.toThrow(expect.objectContaining({ code: 'FB_OPTION_INVALID', option }))
   refused.not.toThrow(/secret/)

@@ -8,7 +8,7 @@ const hex = (text: string, length: number) =>
   createHmac('sha256', redactSecret).update(text).digest('hex').slice(0, length)
 
 describe('key redaction', () => {
-  test('is off by default, and says what is wrong with a setting without the secret', () => {
+  test('is off by default, and refuses a setting without the secret with the reason', () => {
     expect(keyRedaction({})).toBeUndefined()
     expect(keyRedaction({ redactKeys: ['off'] })).toBeUndefined()
     expect(() => keyRedaction({ redactKeys: ['hash'] })).toThrow(/redactSecret/)
@@ -17,12 +17,12 @@ describe('key redaction', () => {
     expect(() => keyRedaction({ redactKeys: ['user:4711'], redactSecret })).toThrow(/redactKeys/)
   })
 
-  test('by hash gives every key a name that any language can make', () => {
+  test('by hash, gives every key a name that any language can compute', () => {
     const redact = keyRedaction({ redactKeys: ['hash'], redactSecret })!
     expect(redact('user:4711')).toBe(`~${hex('user:4711', 32)}`)
   })
 
-  test('by pattern replaces what stands for a star, and leaves the rest for rules to match', () => {
+  test('by pattern, replaces what matches a star, and leaves the rest for rules to match', () => {
     const redact = keyRedaction({ redactKeys: ['user:*:cart', 'session:*', '*@*'], redactSecret })!
     expect(redact('user:4711:cart')).toBe(`user:~${hex('4711', 16)}~:cart`)
     expect(redact('user:4711:orders')).toBe('user:4711:orders')
@@ -32,7 +32,7 @@ describe('key redaction', () => {
   })
 
   test.each([['hash'], ['user:*'], ['*:*:*', 'a*'], ['*'], ['*1*', '*a:*', 'b*']])(
-    'by %s is the same twice, and again on its own result',
+    'by %s, gives the same name twice, and leaves its own result unchanged',
     (...redactKeys) => {
       const redact = keyRedaction({ redactKeys, redactSecret })!
       fc.assert(
@@ -51,14 +51,14 @@ describe('key redaction', () => {
     },
   )
 
-  test('a mark in a key hides no other part from the patterns', () => {
+  test('a mark in a key does not hide other parts from the patterns', () => {
     const redact = keyRedaction({ redactKeys: ['msg:*:*'], redactSecret })!
     const mark = '~0123456789abcdef~'
     expect(redact(`msg:ann:${mark}`)).toBe(`msg:~${hex('ann', 16)}~:${mark}`)
     expect(redact(`msg:ann${mark}:x`)).toBe(`msg:~${hex(`ann${mark}`, 16)}~:~${hex('x', 16)}~`)
   })
 
-  test('a key that would be slow for a regular expression is not', () => {
+  test('a key that would be slow for a regular expression is not slow here', () => {
     const redact = keyRedaction({ redactKeys: [`${'*a'.repeat(50)}*!`], redactSecret })!
     const name = 'a'.repeat(1_000_000)
     expect(redact(name)).toBe(name)

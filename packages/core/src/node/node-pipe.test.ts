@@ -37,12 +37,12 @@ test('closing does not reset the connection of a server that is still writing', 
   expect(errors).toEqual([])
 })
 
-test('a server that never ends its side is left', async () => {
+test('a server that never closes its side is disconnected', async () => {
   const { close, peer } = await open()
   close()
   peer.on('error', () => {}).resume()
   await once(peer, 'end')
-  // What is written to a connection that is gone fails; it is not asserted how soon it is.
+  // A write to a closed connection fails; the test does not assert how soon.
   const writing = setInterval(() => peer.write('still there?'), 50)
   await new Promise((resolve) => peer.on('close', resolve))
   clearInterval(writing)

@@ -7,8 +7,8 @@ const make = (options = {}) => {
   return { guard: new PasswordGuard({ clock, ...options }), pass: (ms: number) => clock.advance(ms) }
 }
 
-describe('a guesser', () => {
-  test('has ten wrong passwords at once, then one for each six seconds', () => {
+describe('somebody who guesses passwords', () => {
+  test('may try ten wrong passwords at once, then one every six seconds', () => {
     const { guard, pass } = make()
     for (let nth = 1; nth <= 10; nth++) {
       expect(guard.waitMs('10.0.0.1', 'ann')).toBe(0)
@@ -25,7 +25,7 @@ describe('a guesser', () => {
     }
   })
 
-  test('keeps out no other user of its address, nor the same user elsewhere', () => {
+  test('does not lock out other users of its address, nor the same user elsewhere', () => {
     const { guard } = make({ burst: 1 })
     guard.failed('10.0.0.1', 'ann')
     expect(guard.waitMs('10.0.0.1', 'ann')).toBeGreaterThan(0)
@@ -39,13 +39,13 @@ describe('a guesser', () => {
     ['the same IPv4 address, mapped', '10.0.0.1', '::ffff:10.0.0.1', true],
     ['an address with a scope', 'fe80::1%eth0', 'fe80::2%eth0', true],
     ['loopback', '::1', '::1', true],
-  ])('comes from %s', (_, first, second, isSame) => {
+  ])('is identified as coming from %s', (_, first, second, isSame) => {
     const { guard } = make({ burst: 1 })
     guard.failed(first, 'ann')
     expect(guard.waitMs(second, 'ann') > 0).toBe(isSame)
   })
 
-  test('is forgotten once there are too many after it', () => {
+  test('is forgotten once too many others have followed', () => {
     const { guard } = make({ burst: 1, maxPairs: 3 })
     for (let nth = 0; nth < 4; nth++) guard.failed(`10.0.0.${nth}`, 'ann')
     expect([0, 1, 2, 3].map((nth) => guard.waitMs(`10.0.0.${nth}`, 'ann') > 0)).toEqual([false, true, true, true])

@@ -22,7 +22,7 @@ afterAll(() => server.stop())
 
 const text = (reply: RespValue) => Buffer.from(reply as Uint8Array).toString()
 
-test('commands are answered in their order, errors reject, bytes and text come as they are asked for', async () => {
+test('commands are answered in order, errors reject, and replies come as bytes or text as requested', async () => {
   const client = await openRespClient({ port: server.port }, { name: 'contract' })
   const key = Buffer.from([0, 255, 13, 10])
   expect(await Promise.all([client.send(['SET', key, key]), client.send(['GET', key])])).toEqual([
@@ -62,7 +62,7 @@ test('a Unix socket, a user with a password, a database', async () => {
   await expect(openRespClient({ port: server.port, database: 99 })).rejects.toThrow(/SELECT with: ERR DB index/)
 })
 
-test('without a password that is wanted: RESP3 is refused at once, RESP2 at the first command', async () => {
+test('without a required password: RESP3 is refused at once, RESP2 at the first command', async () => {
   const locked = await startRedis({ args: ['--requirepass', 'pw'] })
   const { port } = locked
   await expect(openRespClient({ port }, { version: 3 })).rejects.toMatchObject({ kind: 'NOAUTH' })
@@ -75,7 +75,7 @@ test('without a password that is wanted: RESP3 is refused at once, RESP2 at the 
   await locked.stop()
 })
 
-test('pushes come between the replies around them', async () => {
+test('pushes arrive between the replies around them', async () => {
   await server.cli('SET', 'tracked', '1')
   const order: string[] = []
   const connection = new RespConnection(nodePipe({ port: server.port }), {
@@ -94,10 +94,10 @@ test('pushes come between the replies around them', async () => {
   expect(order).toEqual(['HELLO', 'CLIENT', 'GET', 'SET', 'push', 'PING'])
 })
 
-test('a server that refuses HELLO is spoken to in RESP2, as the same user', async () => {
+test('a server that refuses HELLO is used with RESP2, as the same user', async () => {
   const old = await startRedis({ args: ['--rename-command', 'HELLO', '', '--requirepass', 'pw'] })
   const client = await openRespClient({ port: old.port, password: 'pw', database: 1 }, { version: 3 })
-  // RESP3 would give a map.
+  // RESP3 would return a map.
   expect(await client.send(['CONFIG', 'GET', 'databases'])).toEqual([expect.anything(), expect.anything()])
   expect(text(await client.send(['CLIENT', 'LIST']))).toMatch(/ db=1 /)
   client.close()
@@ -107,7 +107,7 @@ test('a server that refuses HELLO is spoken to in RESP2, as the same user', asyn
   await old.stop()
 })
 
-test('TLS: a private CA, its absence, another name, no check', async () => {
+test('TLS: a private CA, a missing CA, another name, no check', async () => {
   const folder = temporaryFolder('tls')
   const file = (name: string) => join(folder, name)
   const openssl = (line: string) => execFileSync('openssl', line.split(' '), { cwd: folder, stdio: 'ignore' })
@@ -134,7 +134,7 @@ test('TLS: a private CA, its absence, another name, no check', async () => {
   await expect(openRespClient({ port, tls: { ca, serverName: 'other' } })).rejects.toMatchObject({
     code: 'FB_REDIS_TLS',
   })
-  // TLS to a plain port, and the other way round.
+  // TLS to a plain port, and plain to a TLS port.
   await expect(openRespClient({ port: secure.port, tls: { ca }, connectTimeoutMs: 100 })).rejects.toMatchObject({
     code: 'FB_REDIS_TIMEOUT',
   })
@@ -142,7 +142,7 @@ test('TLS: a private CA, its absence, another name, no check', async () => {
   await secure.stop()
 })
 
-test('nobody there, and a server that hangs', async () => {
+test('no server, and a server that hangs', async () => {
   const port = await freePort()
   await expect(openRespClient({ port })).rejects.toMatchObject({
     code: 'FB_REDIS_CONNECT',
@@ -163,11 +163,11 @@ test('nobody there, and a server that hangs', async () => {
   await expect(client.send(['PING'])).rejects.toMatchObject({ code: 'FB_REDIS_TIMEOUT' })
 })
 
-test('a server that is killed in the middle of a reply rejects what it owes, whole replies before it stand', async () => {
+test('a server that is killed in the middle of a reply rejects what is unanswered, and earlier whole replies remain valid', async () => {
   const doomed = await startRedis()
   const client = await openRespClient({ port: doomed.port })
   await client.send(['SETRANGE', 'huge', 100_000_000, 'x'])
-  // Read nothing, so that the reply is still in the server when it dies.
+  // Do not read, so that the reply is still in the server when it dies.
   const [whole, broken, behind] = [client.send(['ECHO', 'a']), client.send(['GET', 'huge']), client.send(['PING'])]
   client.pause()
   await waitFor(async () => /name= .* omem=[1-9]\d{6,} /.test(await doomed.cli('CLIENT', 'LIST')), {

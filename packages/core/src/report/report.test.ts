@@ -13,7 +13,7 @@ key4:423,key8:1500
 key2:23,key873:10
 `
 
-test('the example of the format parses to what it says', () => {
+test('the example in the format’s documentation parses to the expected report', () => {
   const report = parseTextReport(example)
   expect(report).toMatchObject({
     collectTs: 1700000000000,
@@ -63,7 +63,7 @@ const anyReport: fc.Arbitrary<Report> = fc.record({
   }),
 })
 
-test('any report comes back from its text and its binary form', () => {
+test('any report can be restored from its text and its binary form', () => {
   fc.assert(
     fc.property(anyReport, (report) => {
       expect(parseTextReport(formatTextReport(report, 2), 2)).toEqual(report)

@@ -20,7 +20,7 @@ test('lengths of ten, a hundred and a thousand are written in full', () => {
   }
 })
 
-test('text of any kind, lone surrogates included, becomes the bytes that Buffer makes of it, and back', () => {
+test('any text, lone surrogates included, is encoded and decoded as Buffer does it', () => {
   const unit = fc.oneof(fc.constantFrom('a', 'é', '€', '😀', '\ud800', '\udc00', '\0'), fc.string({ unit: 'binary' }))
   fc.assert(
     fc.property(fc.array(unit, { maxLength: 60 }), (units) => {
@@ -43,7 +43,7 @@ test('a byte order mark and broken UTF-8 are read as Buffer reads them', () => {
   }
 })
 
-test('without Buffer, as in a browser, all of it gives the same', async () => {
+test('without Buffer, as in a browser, the results are the same', async () => {
   const args = ['SET', 'kéy', 'x'.repeat(100), '€'.repeat(50), Uint8Array.of(1, 2, 255), 7]
   const expected = [...encodeCommand(args)]
   vi.resetModules()

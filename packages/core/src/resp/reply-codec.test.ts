@@ -55,7 +55,7 @@ const reply = fc.oneof(
 )
 const cuts = fc.array(fc.nat(), { maxLength: 12 })
 
-/** The bytes in pieces that end at arbitrary places. */
+/** The bytes, split at arbitrary positions. */
 function pieces(all: Uint8Array, at: readonly number[]): Uint8Array[] {
   const places = [...new Set(at.map((cut) => cut % (all.length + 1)))].sort((a, b) => a - b)
   return [...places, all.length].map((end, index) => all.slice(places[index - 1] ?? 0, end))
@@ -101,7 +101,7 @@ test('a reply that comes byte by byte, fed before it is read, decodes to the sam
   )
 })
 
-/** What RESP2 leaves of a value. */
+/** A value as RESP2 represents it. */
 function inRespTwo(given: RespValue): RespValue {
   const text = (shown: string) => new Uint8Array(new TextEncoder().encode(shown))
   if (typeof given === 'boolean') return given ? 1 : 0
@@ -121,7 +121,7 @@ function inRespTwo(given: RespValue): RespValue {
   return given
 }
 
-test('in RESP2 every RESP3 type decodes to what Redis sends there in its place', () => {
+test('in RESP2 every RESP3 type decodes to what Redis sends there instead', () => {
   fc.assert(
     fc.property(reply, cuts, (each, at) => {
       const encoded = encodeReply(each, 2)
@@ -163,7 +163,7 @@ test('the scanner ends each reply where the decoder does, wherever the chunks ar
   )
 })
 
-/** Bytes that look like RESP often enough to get far into it. */
+/** Bytes that look enough like RESP to be parsed for a while. */
 const nearlyResp = fc
   .array(
     fc.oneof(
@@ -205,7 +205,7 @@ const nearlyResp = fc
   )
   .map((parts) => new Uint8Array(Buffer.from(parts.join(''), 'latin1')))
 
-test('arbitrary bytes give values or an error with a code, never a crash, and the same one however they are cut', () => {
+test('arbitrary bytes give values or an error with a code, never a crash, and the same error however they are split', () => {
   const outcome = (parts: readonly Uint8Array[]) => {
     const decoder = new ReplyDecoder({ attributes: 'keep', maxDepth: 16 })
     const values: RespValue[] = []
@@ -229,7 +229,7 @@ test('arbitrary bytes give values or an error with a code, never a crash, and th
   )
 })
 
-test('the scanner of arbitrary bytes goes on or ends with a code, and finds the replies that the decoder finds', () => {
+test('on arbitrary bytes the scanner continues or ends with a code, and finds the replies that the decoder finds', () => {
   fc.assert(
     fc.property(fc.oneof(nearlyResp, fc.uint8Array({ maxLength: 200 })), cuts, (all, at) => {
       const scanner = new ReplyScanner()
@@ -254,7 +254,7 @@ test('the scanner of arbitrary bytes goes on or ends with a code, and finds the 
       } catch (error) {
         if (!(error instanceof RespError)) throw error
       }
-      // The decoder checks more; where it is content the scanner must be too, with the same count.
+      // The decoder checks more; if it accepts the bytes, the scanner must too, with the same count.
       expect(scanned).toBeGreaterThanOrEqual(decoded)
     }),
     { numRuns: runs * 4 },

@@ -63,21 +63,21 @@ test.each<[string, string, unknown]>([
   ])
 })
 
-test('attributes can be kept with the value they stand before', () => {
+test('attributes can be kept with the value that follows them', () => {
   expect(decode('*2\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:2\r\n', { attributes: 'keep' })).toEqual([
     [1, new Attributed(new MapReply(['ttl', 3600]), 2)],
   ])
 })
 
-test('pushes between replies are told apart from them', () => {
+test('pushes between replies are distinguished from them', () => {
   expect(decode('+a\r\n>1\r\n+message\r\n+b\r\n')).toEqual(['a', new PushReply(['message']), 'b'])
 })
 
-test('an error reply names its kind', () => {
+test('an error reply gives its kind', () => {
   expect([new ErrorReply('MOVED 3999 h:1').kind, new ErrorReply('ERR').kind]).toEqual(['MOVED', 'ERR'])
 })
 
-test('bulk strings are views on the chunk by default, copies or text on demand', () => {
+test('bulk strings are views of the chunk by default, copies or text on demand', () => {
   const chunk = encoder.encode('$3\r\nabc\r\n')
   const read = (options: ReplyDecoderOptions) => {
     const decoder = new ReplyDecoder(options)
@@ -93,7 +93,7 @@ test('bulk strings are views on the chunk by default, copies or text on demand',
   expect((buffer.next() as Uint8Array).buffer.byteLength).toBe(3)
 })
 
-test('a copied bulk string that came in pieces survives the reuse of the chunk', () => {
+test('a copied bulk string that arrived in pieces survives the reuse of the chunk', () => {
   const decoder = new ReplyDecoder({ bulk: 'copy' })
   const chunk = encoder.encode('$6\r\nabc')
   decoder.feed(chunk)
@@ -133,7 +133,7 @@ test.each<[string, string, string, ReplyDecoderOptions]>([
   expect(codeOf(text, options)).toBe(code)
 })
 
-test('a bound that is no whole number is refused at once', () => {
+test('a limit that is not a whole number is refused at once', () => {
   expect(() => new ReplyDecoder({ maxDepth: 0 })).toThrow(expect.objectContaining({ code: 'FB_OPTION_INVALID' }))
 })
 
@@ -147,7 +147,7 @@ test('an announced bulk string takes memory only as it arrives', () => {
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(100 * 1024 * 1024)
 })
 
-test('an array in many chunks costs a time that grows with its bytes, not with their square', () => {
+test('decoding an array in many chunks takes time in proportion to its bytes, not to their square', () => {
   const timeOf = (count: number) => {
     const item = encoder.encode('$3\r\nabc\r\n')
     const start = performance.now()
@@ -164,6 +164,6 @@ test('an array in many chunks costs a time that grows with its bytes, not with t
   timeOf(5_000)
   const small = Math.min(timeOf(5_000), timeOf(5_000), timeOf(5_000))
   const large = Math.min(timeOf(100_000), timeOf(100_000))
-  // Twenty times the items: some twenty times the time; read again from the start each time it would be 400 times.
+  // Twenty times the items take about twenty times as long; rereading from the start each time would take 400 times.
   expect(large / small).toBeLessThan(120)
 })

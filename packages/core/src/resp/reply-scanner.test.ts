@@ -3,7 +3,7 @@ import { ReplyScanner } from './reply-scanner.ts'
 
 const scan = (scanner: ReplyScanner, text: string) => scanner.scan(new TextEncoder().encode(text))
 
-test('a huge bulk string is forwarded as it comes, and how much is missing is known', () => {
+test('a huge bulk string is forwarded as it arrives, and the number of missing bytes is known', () => {
   const scanner = new ReplyScanner()
   expect(scan(scanner, '*2\r\n:1\r\n$1000000\r\nabc')).toBe(21)
   expect([scanner.isDone, scanner.missingBytes]).toEqual([false, 999_999])
@@ -18,7 +18,7 @@ test('a huge bulk string is forwarded as it comes, and how much is missing is kn
   expect(scanner.isDone).toBe(true)
 })
 
-test('only the bytes of one reply are taken, and the next call goes on with the next reply', () => {
+test('only the bytes of one reply are consumed, and the next call continues with the next reply', () => {
   const scanner = new ReplyScanner()
   const bytes = new TextEncoder().encode('+a\r\n>1\r\n:1\r\n-ERR x\r\n$-1\r\n')
   const seen: unknown[] = []
@@ -34,7 +34,7 @@ test('only the bytes of one reply are taken, and the next call goes on with the 
   ])
 })
 
-test('streamed replies end with their dot, also where counted ones stand in them', () => {
+test('streamed replies end with their dot, even if they contain counted ones', () => {
   const scanner = new ReplyScanner()
   const text = '*?\r\n*2\r\n:1\r\n*0\r\n%?\r\n+a\r\n$?\r\n;1\r\nx\r\n;0\r\n.\r\n.\r\n'
   for (let cut = 1; cut < text.length; cut++) {
@@ -62,7 +62,7 @@ test.each<[string, string, string]>([
   expect(() => scan(new ReplyScanner(), text)).toThrow(expect.objectContaining({ code }))
 })
 
-test('a million arrays inside each other need no memory', () => {
+test('a million nested arrays need no memory', () => {
   const scanner = new ReplyScanner()
   scan(scanner, '*1\r\n'.repeat(1_000_000))
   expect(scanner.isDone).toBe(false)

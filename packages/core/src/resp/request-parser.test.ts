@@ -12,7 +12,7 @@ function argsOf(parser: RequestParser): string[] {
   )
 }
 
-/** All requests in a text, each as its arguments. */
+/** All requests in a text, each as a list of arguments. */
 function parseAll(text: string, options?: RequestParserOptions): string[][] {
   const bytes = Buffer.from(text, 'latin1')
   const parser = new RequestParser(options)
@@ -34,7 +34,7 @@ test('multibulk and inline requests follow each other', () => {
   ])
 })
 
-test('of a request with more arguments than the bound only the head is read, until the bound is raised', () => {
+test('of a request with more arguments than the limit, only the first ones are read until the limit is raised', () => {
   const bytes = Buffer.from('*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n')
   const parser = new RequestParser()
   parser.headOnlyAbove = 2
@@ -90,7 +90,7 @@ test.each<[string, string]>([
   )
 })
 
-test('bounds of its own are kept', () => {
+test('custom limits are respected', () => {
   expect(() => new RequestParser({ maxArguments: 0 })).toThrow('maxArguments')
   expect(() => parseAll('*3\r\n', { maxArguments: 2 })).toThrow('invalid multibulk length')
   expect(() => parseAll('*1\r\n$11\r\n', { maxBulkBytes: 10 })).toThrow('invalid bulk length')
@@ -109,7 +109,7 @@ test('requests in pieces, in a buffer whose bytes are moved between calls, give 
         const stream = Buffer.concat(all.map((args) => encodeCommand(args)))
         const parser = new RequestParser()
         const seen: string[][] = []
-        // The buffer holds what is unread, behind a gap whose size changes with every chunk.
+        // The buffer holds the unread bytes, after a gap whose size changes with every chunk.
         let unread = Buffer.alloc(0)
         let at = 0
         let turn = 0
@@ -146,7 +146,7 @@ test('an incomplete argument says how many bytes are still to come', () => {
   expect(argsOf(parser)).toEqual(['PING'])
 })
 
-test('arbitrary bytes are requests, incomplete, or refused; never a crash', () => {
+test('arbitrary bytes are requests, incomplete requests, or refused; never a crash', () => {
   const nearly = fc
     .array(
       fc.constantFrom(
@@ -183,7 +183,7 @@ test('arbitrary bytes are requests, incomplete, or refused; never a crash', () =
   )
 })
 
-test('a request whose end no offset can say is refused before it is there', () => {
+test('a request whose end exceeds any offset is refused before it arrives', () => {
   const parser = new RequestParser({ maxBulkBytes: 2 ** 40 })
   const header = (length: number) => Buffer.from(`*2\r\n$3\r\nGET\r\n$${length}\r\n`)
   const parse = (bytes: Buffer) => parser.parse(bytes, 0, bytes.length)

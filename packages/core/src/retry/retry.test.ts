@@ -24,14 +24,14 @@ const steps = {
 const failure = (field: string, message: string) => new Error(`${field} | ${message}`)
 const resolve = (choices: object) => resolveRetry(steps, choices, failure)
 
-test('what nobody chose stays as it is, step by step and field by field', () => {
+test('what nobody configured keeps its default, step by step and field by field', () => {
   expect(resolve({})).toEqual({ replica: steps.replica.policy, webhook: steps.webhook.policy })
   expect(resolve({ webhook: { tries: 'endless', deadlineMs: 5000 } }).webhook).toEqual({
     ...steps.webhook.policy,
     tries: Number.POSITIVE_INFINITY,
     deadlineMs: 5000,
   })
-  // The longest pause follows a first one that is longer.
+  // If the first pause is longer than the longest, the longest is raised to it.
   expect(resolve({ replica: { firstMs: 9000 } }).replica).toMatchObject({ firstMs: 9000, mostMs: 9000 })
 })
 
@@ -50,7 +50,7 @@ test.each([
   expect(() => resolve(choices)).toThrow(sentence)
 })
 
-test('a line says the same', () => {
+test('a single line can express the same', () => {
   const lines = ['webhook tries=2 mostMs=1000 atEnd=alarm', ' replica  deadlineMs=none tries=endless ']
   expect(parseRetryLines(steps, lines, failure)).toEqual({
     webhook: { tries: 2, mostMs: 1000, atEnd: 'alarm' },
@@ -70,11 +70,11 @@ test('a line says the same', () => {
 
 function retryOf(policy: Partial<RetryPolicy>) {
   const clock = new FakeClock()
-  // No pause is shortened by chance.
+  // No pause is shortened at random.
   return { clock, retry: new Retry({ ...steps.replica.policy, ...policy }, { clock, random: () => 1 }) }
 }
 
-test('pauses double up to the longest, and begin again behind a success', () => {
+test('pauses double up to the longest, and start over after a success', () => {
   const { retry } = retryOf({ firstMs: 50, mostMs: 300 })
   expect([1, 2, 3, 4, 5].map(() => retry.failed())).toEqual([50, 100, 200, 300, 300])
   for (let nth = 0; nth < 5000; nth++) retry.failed()
@@ -84,7 +84,7 @@ test('pauses double up to the longest, and begin again behind a success', () => 
   expect(retry.failed({ leastMs: 1000 })).toBe(1000)
 })
 
-test('ends with its tries or its time, whichever is first; an alarm tries on', () => {
+test('ends after its tries or its time, whichever is first; with an alarm it keeps trying', () => {
   const stops = retryOf({ tries: 2, atEnd: 'stop' }).retry
   expect([stops.failed(), stops.failed(), stops.isOver, stops.failed(), stops.isOver]).toEqual([
     50,

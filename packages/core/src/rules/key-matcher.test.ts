@@ -22,7 +22,7 @@ test('exact, prefix and suffix', () => {
   expect(['x:stock', 'stock:x'].map(compilePattern({ kind: 'suffix', suffix: ':stock' }))).toEqual([true, false])
 })
 
-test('a glob of many stars ends soon on a long name', () => {
+test('a glob with many stars is fast on a long name', () => {
   const matches = compilePattern({ kind: 'glob', glob: `${'*a'.repeat(50)}b` })
   expect(matches('a'.repeat(20_000))).toBe(false)
 })

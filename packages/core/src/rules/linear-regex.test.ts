@@ -69,7 +69,7 @@ const text = fc
 const sandbox = createContext({})
 const testAll = new Script('texts.map((text) => regex.test(text))')
 
-/** What JavaScript's own engine says; undefined where it would take for ever: some of these expressions do that to it. */
+/** The result of JavaScript's own engine; undefined where it would take for ever, as with some of these expressions. */
 function testTheirs(regex: RegExp, texts: readonly string[]): boolean[] | undefined {
   Object.assign(sandbox, { regex, texts })
   try {
@@ -87,21 +87,21 @@ test('it matches exactly what JavaScript matches', () => {
       try {
         theirs = new RegExp(regex, 'u')
       } catch {
-        // Two groups of one name: refused there, without meaning here.
+        // Two groups with the same name: refused there, irrelevant here.
         return
       }
       let ours: (text: string) => boolean
       try {
         ours = compileLinearRegex(regex)
       } catch (error) {
-        // Nested repetitions unfold beyond the bound now and then; nothing else may be refused.
+        // Nested repetitions sometimes expand beyond the limit; nothing else may be refused.
         if (error instanceof RegexError && error.message.includes(`more than ${maxRegexStates} states`)) return
         throw error
       }
       const answers = testTheirs(theirs, texts)
       if (answers === undefined) return
       for (const [index, sample] of texts.entries()) {
-        // Compared by hand: tens of thousands of `expect` take longer than the matching.
+        // Compared without `expect`: tens of thousands of calls take longer than the matching.
         if (ours(sample) !== answers[index]) expect.fail(`${regex} and ${JSON.stringify(sample)}: ${ours(sample)}`)
         compared++
       }
@@ -111,15 +111,15 @@ test('it matches exactly what JavaScript matches', () => {
   expect(compared).toBeGreaterThan(10_000)
 })
 
-test('an expression that hangs a backtracking engine ends at once', () => {
+test('an expression that hangs a backtracking engine is fast', () => {
   const texts = ['a'.repeat(50_000), `${'a'.repeat(50_000)}b`]
   expect(texts.map(compileLinearRegex('^(a+)+$'))).toEqual([true, false])
   expect(texts.map(compileLinearRegex('(a|aa)+c'))).toEqual([false, false])
   expect(texts.map(compileLinearRegex('(.*a){20}b$'))).toEqual([false, true])
 })
 
-test('more states than the cache holds are forgotten, not wrong', () => {
-  // The classic: the automaton must remember which of the last 12 characters were an a, 4,096 states.
+test('states beyond the cache are computed again, with correct results', () => {
+  // The classic case: the automaton must remember which of the last 12 characters were an a, in 4,096 states.
   const matches = compileLinearRegex('a[ab]{12}$')
   const theirs = /a[ab]{12}$/u
   fc.assert(
@@ -152,12 +152,12 @@ test.each([
   ['a\\', '"\\" is the last character'],
   ['^*', 'an anchor cannot be repeated'],
   ['('.repeat(200), 'nested deeper than'],
-])('%.24s is refused with the place and the reason', (regex, reason) => {
+])('%.24s is refused with the position and the reason', (regex, reason) => {
   expect(() => compileLinearRegex(regex)).toThrow(RegexError)
   expect(() => compileLinearRegex(regex)).toThrow(reason)
 })
 
-/** Expressions of as many states as are allowed, made so that no set of states comes twice, or that all are in each. */
+/** Expressions with the most states allowed, in which no set of states comes twice, or each contains all of them. */
 const dearest = [
   '(a[ab]{123}c|b[ab]{122}d|[ab]{120}e|a[ab]{120}b)$',
   '(.*a){160}c$',
@@ -168,7 +168,7 @@ const dearest = [
 
 test.each(dearest)('%s costs at most 8 steps for each state and character', (regex) => {
   const keyLength = 1000
-  // Bits of a linear congruence: no two stretches are alike.
+  // Bits of a linear congruential generator: no two stretches are the same.
   let state = 1
   const key = Array.from({ length: keyLength }, () => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
@@ -182,7 +182,7 @@ test.each(dearest)('%s costs at most 8 steps for each state and character', (reg
   expect(compiled.steps).toBeLessThanOrEqual(8 * compiled.stateCount * (keyLength + 1))
 })
 
-test('the dearest expression does defeat the cache: the bound is one of steps, not of luck', () => {
+test('the most expensive expression defeats the cache: the limit on steps still holds', () => {
   const compiled = new LinearRegex(dearest[0]!)
   let state = 7
   let key = ''
@@ -194,7 +194,7 @@ test('the dearest expression does defeat the cache: the bound is one of steps, n
   expect(compiled.steps).toBeGreaterThan(compiled.stateCount * 1000)
 })
 
-test('an expression of many different characters is compiled in steps that its length bounds', () => {
+test('an expression of many different characters is compiled in a number of steps that its length limits', () => {
   const letters = Array.from({ length: 400 }, (_, index) => String.fromCodePoint(0x4e00 + index * 2))
   const compiled = new LinearRegex(letters.join(''))
   expect(compiled.test(`x${letters.join('')}`)).toBe(true)

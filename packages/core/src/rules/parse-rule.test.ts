@@ -58,7 +58,7 @@ test('the full form keeps every field', () => {
   expect(rule.maxStalenessMs).toBe(50)
 })
 
-test('what the hub gives out is taken back as it is, also through JSON', () => {
+test('a rule from the hub is accepted unchanged, also through JSON', () => {
   for (const input of [
     short,
     { id: 's', key: 'a', share: 0.5 },

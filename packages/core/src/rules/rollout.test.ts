@@ -4,7 +4,7 @@ import { isInRollout } from './rollout.ts'
 
 const instances = Array.from({ length: 5000 }, (_, index) => `host-${index % 50}-${index}-x`)
 
-test('about so many per cent of the processes have a rule, the same ones each time, and other ones of another rule', () => {
+test('about the given percentage of processes has a rule, the same ones each time, and others for another rule', () => {
   for (const percent of [1, 10, 50, 90]) {
     const share = instances.filter((id) => isInRollout('product', percent, id)).length / instances.length
     expect(share * 100).toBeGreaterThan(percent * 0.8 - 1)
@@ -17,7 +17,7 @@ test('about so many per cent of the processes have a rule, the same ones each ti
   expect(both / instances.length).toBeLessThan(0.3)
 })
 
-test('who has a rule keeps it when the percentage is raised', () => {
+test('a process that has a rule keeps it when the percentage is raised', () => {
   const isLost = (id: string) => {
     const has = Array.from({ length: 21 }, (_, step) => isInRollout('product', step * 5, id))
     return has.slice(has.indexOf(true)).includes(false)
@@ -26,7 +26,7 @@ test('who has a rule keeps it when the percentage is raised', () => {
 })
 
 test('the choice is the documented one', () => {
-  // Of another implementation of the same words.
+  // Computed by another implementation of the same description.
   const chosen = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].filter((id) => isInRollout('product', 50, id))
   expect(chosen).toEqual(['b', 'd'])
 })

@@ -20,7 +20,7 @@ test('the highest priority wins, ties go to the smaller id', () => {
   expect(winner(set, 'main', 'shop', 'x')).toBeUndefined()
 })
 
-test('rules of a cluster or a service apply there only, rules that are off nowhere', () => {
+test('rules of a cluster or a service apply only there, disabled rules nowhere', () => {
   const set = new RuleSet([
     rule('cluster', { prefix: 'k', cluster: 'one', priority: 3 }),
     rule('service', { prefix: 'k', service: 'shop', priority: 2 }),
@@ -46,7 +46,7 @@ test('services with the same rules share a scope', () => {
   expect(set.scope('m', 'shop')).not.toBe(set.scope('m', 'web'))
 })
 
-test('the match is that of trying all rules in order', () => {
+test('the match is the same as by trying all rules in order', () => {
   const anyRule = fc.record({
     prefix: fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 1, maxLength: 3 }),
     priority: fc.integer({ min: 0, max: 2 }),

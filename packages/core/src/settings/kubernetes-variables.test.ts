@@ -3,7 +3,7 @@ import { kubernetesVariables } from './kubernetes-variables.ts'
 import { resolveSettings } from './resolve-settings.ts'
 import { portNumber, type SettingTable, text } from './setting.ts'
 
-/** What a container sees beside a service, as the kubelet makes it. */
+/** The variables that the kubelet gives to a container next to a service. */
 const serviceVariables = (service: string, port: number) => ({
   [`${service}_SERVICE_HOST`]: '10.96.0.17',
   [`${service}_SERVICE_PORT`]: String(port),
@@ -26,14 +26,14 @@ const table: SettingTable = {
 const resolve = (env: Record<string, string>) =>
   resolveSettings(table, { env, readFile: () => ({}), failure: (_, message) => new Error(message) }).values
 
-test('variables that Kubernetes makes for a service are no settings', () => {
+test('variables that Kubernetes creates for a service are not settings', () => {
   expect(resolve(serviceVariables('FIREBREAK_HUB', 7070))).toEqual({})
   expect(resolve({ ...serviceVariables('FIREBREAK_HUB_OLD', 7070), FIREBREAK_HUB_PORT: '7071' })).toEqual({
     port: 7071,
   })
 })
 
-test('a port of its own counts beside those variables', () => {
+test('an explicit port counts next to those variables', () => {
   const env = { ...serviceVariables('FIREBREAK_HUB', 7070), FIREBREAK_HUB_PORT: '7071' }
   expect(resolve(env)).toEqual({ port: 7071 })
 })
@@ -44,11 +44,11 @@ test('the same names without a service are settings, known or refused', () => {
   expect(() => resolve({ FIREBREAK_HUB_SERVICE_PORT: '1' })).toThrow('unknown setting FIREBREAK_HUB_SERVICE_PORT')
 })
 
-test('what a service does not explain is still refused', () => {
+test('a variable that no service explains is still refused', () => {
   const env = { ...serviceVariables('FIREBREAK_HUB', 7070), FIREBREAK_HUB_PROT: '7071' }
   expect(() => resolve(env)).toThrow('unknown setting FIREBREAK_HUB_PROT; did you mean FIREBREAK_HUB_PORT?')
 })
 
-test('nothing is taken for Kubernetes’ where it made nothing', () => {
+test('without Kubernetes’ variables, nothing is attributed to Kubernetes', () => {
   expect([...kubernetesVariables({ PATH: '/bin', FIREBREAK_HUB_PORT: '7070', A_SERVICE_HOST: undefined })]).toEqual([])
 })

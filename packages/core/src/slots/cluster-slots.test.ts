@@ -24,7 +24,7 @@ test('a master and its replicas are read, by IPv4, IPv6 and name, as text or as 
   expect(hostsOf(['[::1]', 7000])).toEqual(['::1 7000'])
 })
 
-test('a node that does not know its host is at the one that was asked; one without a name, at its IP address', () => {
+test('a node that does not know its host is at the address that was asked; one without a name, at its IP address', () => {
   expect(hostsOf(['', 7000], [null, 7001, 'id', [bytes('ip'), bytes('10.0.0.9')]])).toEqual([
     'asked 7000',
     'asked 7001',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { keySlot, keySlotOfBytes } from './key-slot.ts'
 
-test('slots are those that CLUSTER KEYSLOT of a real server gives', () => {
+test('slots equal those that CLUSTER KEYSLOT of a real server returns', () => {
   const known: Record<string, number> = { '': 0, foo: 12182, bar: 5061, '123456789': 12739, 'a{foo}b': 12182 }
   for (const [key, slot] of Object.entries(known)) expect(keySlot(key), key).toBe(slot)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SlotMap } from './slot-map.ts'
 
-test('a map of slots has its owners in order, and says when a slot has none', () => {
+test('a slot map has its owners in order, and reports slots without an owner', () => {
   const map = new SlotMap<string>()
   map.replace([
     { first: 100, last: 16383, node: 'b' },

@@ -14,7 +14,7 @@ const entry = (key: string, strategy: Strategy, more: Partial<TableEntry> = {}):
 })
 const copies: Strategy = { strategy: 'RedundantKeys', copies: ['c#1', 'c#2'], ttlJitterMs: 5 }
 
-test('a table comes back as each process is to see it', () => {
+test('a published table is read as each process should see it', () => {
   const entries = [
     entry('a:1', defaultLocalCache),
     entry('c', { ...copies, placed: ['c{x}', 'c{y}'] }),
@@ -26,7 +26,7 @@ test('a table comes back as each process is to see it', () => {
     { epoch: 'e', version: 3, isOff: true, entries, rules: [] },
     { writtenAt: 1000, forMs: 60_000 },
   )
-  // Others read the names that are in Redis.
+  // Others read the names used in Redis.
   expect(table.clusters['main']).toMatchObject([{ keys: ['a%3A1'] }, { keys: { c: ['c{x}', 'c{y}'] } }])
   const read = (instanceId: string) => readPublishedTable(JSON.stringify(table), instanceId)!.snapshot
   expect(read('me')).toMatchObject({ epoch: 'e', version: 3, isOff: true })
@@ -36,7 +36,7 @@ test('a table comes back as each process is to see it', () => {
   expect(read('me').entries[0]).toMatchObject({ strategy: defaultLocalCache, ruleId: 'r', until: 61_000 })
 })
 
-test('what is no table is none', () => {
+test('anything that is not a table is refused', () => {
   for (const text of ['', 'x', 'null', '[]', '{"epoch":1}', '{"epoch":"e","version":1}'])
     expect(readPublishedTable(text, 'me'), text).toBe(undefined)
   const odd = '{"epoch":"e","version":1,"validUntil":5,"clusters":{"m":[null,{"keys":null}]},"only":3,"rollouts":{}}'

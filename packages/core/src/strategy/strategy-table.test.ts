@@ -18,7 +18,7 @@ function entry(key: string, changes: Partial<TableEntry> = {}): TableEntry {
 
 const empty = { entries: [], rules: [], isOff: false }
 
-test('a snapshot is taken whole, an older one of the epoch ignored, one of a new epoch believed', () => {
+test('a snapshot is applied whole, an older one of the epoch ignored, one of a new epoch trusted', () => {
   const table = new StrategyTable()
   table.applySnapshot({ ...empty, epoch: 'a', version: 7, entries: [entry('x')] })
   expect(table.applySnapshot({ ...empty, epoch: 'a', version: 6 })).toEqual({ kind: 'known' })
@@ -39,7 +39,7 @@ test('a delta that does not fit is a gap and changes nothing', () => {
   expect(table.get('main', 'x')?.reason).toBe('hot')
 })
 
-test('any sequence of deltas in order gives the table of the last snapshot', () => {
+test('any sequence of deltas in order results in the table of the last snapshot', () => {
   const change = fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd'), isRemoved: fc.boolean(), until: fc.nat(99) })
   fc.assert(
     fc.property(fc.array(fc.array(change, { maxLength: 3 }), { maxLength: 20 }), (steps) => {

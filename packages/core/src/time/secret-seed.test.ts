@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { systemRuntime } from './runtime.ts'
 import { secretSeed } from './secret-seed.ts'
 
-test('takes the 48 bits before the version of the id, and nothing of `random`', () => {
+test('takes the 48 bits before the version of the id, and none of the `random` part', () => {
   expect(secretSeed({ newId: () => 'ffffffff-ffff-4fff-8fff-ffffffffffff' })).toBe(2 ** 48 - 1)
   expect(secretSeed({ newId: () => '00000000-0001-4fff-8fff-ffffffffffff' })).toBe(1)
 })

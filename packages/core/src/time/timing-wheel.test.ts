@@ -33,7 +33,7 @@ test('timers fire at their time, not before, in the order of their times', () =>
   expect(wheel.size).toBe(0)
 })
 
-test('any timers, with any steps of the clock, fire as a sorted list would', () => {
+test('any timers, with any steps of the clock, fire in the order of a sorted list', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('set' as const), ms: fc.oneof(fc.nat(200), fc.nat(20_000), fc.nat(2_000_000)) }),
     fc.record({ kind: fc.constant('advance' as const), ms: fc.oneof(fc.nat(100), fc.nat(5000), fc.nat(1_000_000)) }),
@@ -73,7 +73,7 @@ test('any timers, with any steps of the clock, fire as a sorted list would', () 
   )
 })
 
-test('what fires may set others', () => {
+test('a timer that fires may set others', () => {
   const clock = new FakeClock()
   const seen: string[] = []
   const wheel = new TimingWheel<() => void>({ clock, tickMs: 1, onDue: (act) => act() })
@@ -102,7 +102,7 @@ test('the number of timers is bounded', () => {
   expect(() => makeWheel(0)).toThrow(InvalidOptionError)
 })
 
-test('a clock that jumps a year costs no year of ticks', () => {
+test('a clock that jumps a year does not cost a year of ticks', () => {
   const { wheel, advance } = makeWheel()
   wheel.set(365 * 86_400_000, 'a year')
   const started = performance.now()

@@ -3,14 +3,14 @@ import { expect, test } from 'vitest'
 import { decodeFrame, decodeJsonPayload, encodeJsonFrame, FrameError } from './frame.ts'
 import { decodeInvalidation, encodeInvalidation } from './invalidation.ts'
 
-test('a JSON frame comes back with its type and sequence', () => {
+test('a JSON frame is decoded with its type and sequence', () => {
   const payload = { redisClusterId: 'main', key: 'a%20b', ruleId: 'r', heat: 12 }
   const frame = decodeFrame(encodeJsonFrame('claim', 300, payload))
   expect([frame.type, frame.sequence]).toEqual(['claim', 300])
   expect(decodeJsonPayload<'claim'>(frame)).toEqual(payload)
 })
 
-test('an invalidation comes back whole, with binary keys and values', () => {
+test('an invalidation is decoded completely, with binary keys and values', () => {
   const invalidation = {
     sequence: 9,
     redisClusterId: 'main',
@@ -27,7 +27,7 @@ test('an invalidation comes back whole, with binary keys and values', () => {
   expect(decodeInvalidation(decodeFrame(encodeInvalidation(flush)))).toEqual(flush)
 })
 
-test('bytes that are no frame give an error that says why', () => {
+test('bytes that are not a frame give an error that says why', () => {
   expect(() => decodeFrame(Uint8Array.from([1]))).toThrow('shorter than its head')
   expect(() => decodeFrame(Uint8Array.from([9, 1, 0]))).toThrow('frame version 9')
   expect(() => decodeFrame(Uint8Array.from([1, 99, 0]))).toThrow('frame type 99')
@@ -44,7 +44,7 @@ test('bytes that are no frame give an error that says why', () => {
   )
 })
 
-test('a value is a copy also where the message is a Buffer', () => {
+test('a value is a copy even if the message is a Buffer', () => {
   const items = [{ key: 'k', value: Uint8Array.from([1, 2]) }]
   const message = Buffer.from(
     encodeInvalidation({ sequence: 1, redisClusterId: 'main', database: 0, kind: 'keys', items }),

@@ -44,7 +44,7 @@ test('a big sorted set and stream are trimmed, a big string is shrunk, a small k
   expect(big({ key: 'h', type: 'hash', elements: 100, bytes: 5000 })).toEqual([])
 })
 
-test('keys with blanks and quotes come as a shell takes them', () => {
+test('keys with spaces and quotes are quoted for a shell', () => {
   const [split] = big({ key: "it's mine", type: 'hash', elements: 1e6, bytes: 1e8 })
   expect(split!.commands[0]).toContain(`--key 'it'\\''s mine'`)
 })
@@ -60,7 +60,7 @@ test('HGETALL of a hot hash becomes HMGET; a read-hot key is cached or copied; a
   expect(hot({ key: 'mild', accesses: 10, writes: 0, share: 0.001, commands: { GET: 10 } })).toEqual([])
 })
 
-test('many small keys become hashes, and a group without TTL gets one that is spread', () => {
+test('many small keys become hashes, and a group without TTL gets spread-out TTLs', () => {
   const leaf = {
     prefix: 'user:<n>',
     keys: 2_000_000,
@@ -81,12 +81,12 @@ test('many small keys become hashes, and a group without TTL gets one that is sp
   expect(actions(advice).sort()).toEqual(['add-ttl', 'hash-instead-of-keys'])
   expect(advice.find(({ action }) => action === 'add-ttl')!.commands[0]).toMatch(/rand\(\) \* 8640/)
   expect(advice.find(({ action }) => action === 'hash-instead-of-keys')!.commands[0]).toBe('HSET user:h3 232 value')
-  // A scan does not know TTLs: then nothing is said about them.
+  // A scan does not know TTLs, so nothing is said about them.
   const { keysWithTtl: _unknown, ...unknown } = leaf
   expect(actions(advise([finding({ prefixes: { ...root, children: [unknown] } })]))).toEqual(['hash-instead-of-keys'])
 })
 
-test('the fields of an entity become one hash, and nothing is advised that would write one over another', () => {
+test('the fields of an entity become one hash, and nothing is advised that would overwrite one with another', () => {
   const leaf = {
     prefix: 'user:<n>:',
     keys: 20_000,
@@ -99,12 +99,12 @@ test('the fields of an entity become one hash, and nothing is advised that would
   const advice = advise([finding({ prefixes: root as never })])
   expect(actions(advice)).toEqual(['fields-as-hash'])
   expect(advice[0]!.commands).toEqual(['HSET user:1 age value name value', 'HMGET user:1 age name'])
-  // Behind a number there may be names without end: then they are no fields.
+  // After a number there may be endlessly many names: then they are not fields.
   const { fields: _none, ...names } = leaf
   expect(advise([finding({ prefixes: { ...root, children: [names] } as never })])).toEqual([])
 })
 
-test('a few odd keys do not silence a prefix', () => {
+test('a few unusual keys do not suppress the advice for a prefix', () => {
   const leaf = { prefix: 'seen:<n>', keys: 20_000, bytes: 1e6, elements: 20_500, keysWithTtl: 9, children: [] }
   const root = { ...leaf, prefix: '', children: [leaf] }
   const advice = advise([finding({ prefixes: root })])
@@ -114,7 +114,7 @@ test('a few odd keys do not silence a prefix', () => {
   expect(advise([finding({ prefixes: { ...root, children: [many] } })])).toEqual([])
 })
 
-test('a skewed node is told apart from a skewed slot', () => {
+test('a skewed node is distinguished from a skewed slot', () => {
   const nodes = [
     { node: 'a', slots: 8192, operationsPerSecond: 900, share: 0.9, skew: 1.8 },
     { node: 'b', slots: 8192, operationsPerSecond: 100, share: 0.1, skew: 0.2 },

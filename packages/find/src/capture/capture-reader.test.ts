@@ -18,7 +18,7 @@ function read(capture: Buffer, pieceBytes = capture.length): CaptureReader {
   return reader
 }
 
-/** A connection that sends these bytes in segments of this size. */
+/** A connection that sends the given bytes in segments of the given size. */
 function conversation(bytes: Buffer, segmentBytes: number, version: 4 | 6 = 4, start = 0xfffffff0): Buffer[] {
   const packets = [ipPacket({ sequence: start, flags: synFlag }, version)]
   for (let at = 0; at < bytes.length; at += segmentBytes) {
@@ -69,7 +69,7 @@ test('a packet cut by the capture is a gap, and reading goes on behind it', () =
   expect(reader.counter.hottest(5, 1).map(({ key }) => key)).toContain('after')
 })
 
-test('TLS is told from RESP and counted', () => {
+test('TLS is distinguished from RESP and counted', () => {
   const hello = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
   const { counts } = read(pcap(conversation(Buffer.concat([hello, Buffer.alloc(400, 42)]), 100)))
   expect(counts).toMatchObject({ tlsConnections: 1, commands: 0 })
@@ -82,7 +82,7 @@ test('fragments and packets to other ports are counted, not read', () => {
   expect(read(pcap([fragment, other])).counts).toMatchObject({ fragments: 1, otherPackets: 1, commands: 0 })
 })
 
-test('what is no capture, or a damaged one, is refused with the offset', () => {
+test('anything but a capture, or a damaged one, is refused with the offset', () => {
   const fail = (bytes: Buffer) => {
     try {
       read(bytes)
@@ -100,7 +100,7 @@ test('what is no capture, or a damaged one, is refused with the offset', () => {
   expect(fail(damaged)).toMatchObject({ offset: 24 })
 })
 
-/** Commands whose values hold nothing that looks like a command. */
+/** Commands whose values contain nothing that looks like a command. */
 const commands = fc.array(
   fc.tuple(
     fc.constantFrom('SET', 'GET', 'LPUSH', 'HSET'),
@@ -125,7 +125,7 @@ function decode(run: (streams: TcpReassembly) => void): {
   return { seen, streams, counts }
 }
 
-test('segments that come twice, late, cut differently or in any order give every command once and in order', () => {
+test('segments that arrive twice, late, split differently or in any order give every command once and in order', () => {
   fc.assert(
     fc.property(
       commands,
@@ -160,7 +160,7 @@ test('segments that come twice, late, cut differently or in any order give every
   )
 })
 
-test('lost segments cost the commands they were part of, and no others are made up', () => {
+test('lost segments cost only the commands they were part of, and no others are invented', () => {
   fc.assert(
     fc.property(
       commands,
@@ -186,7 +186,7 @@ test('lost segments cost the commands they were part of, and no others are made 
         }
         expect(streams.counts.lostBytes).toBeLessThanOrEqual(lostBytes)
         if (lostBytes === 0) expect(seen).toEqual(expected)
-        // A lost segment can spoil the commands that it touches and the one that begins right behind it.
+        // A lost segment can affect the commands that it touches and the one right after it.
         const spoiled = lost.length * (Math.ceil(size / 20) + 2)
         expect(seen.length).toBeGreaterThanOrEqual(expected.length - spoiled)
       },
@@ -195,7 +195,7 @@ test('lost segments cost the commands they were part of, and no others are made 
   )
 })
 
-test('what waits for a lost segment is bounded, and connections are', () => {
+test('data that waits for a lost segment is bounded, and so are connections', () => {
   const sink = { bytes: 0, gaps: 0 }
   const tcp = new TcpReassembly(
     () => ({ data: (bytes) => void (sink.bytes += bytes.length), gap: () => void sink.gaps++ }),
@@ -208,7 +208,7 @@ test('what waits for a lost segment is bounded, and connections are', () => {
   expect(tcp.counts.droppedFlows).toBe(2)
 })
 
-test('a connection whose start was not seen is read from its next command on', () => {
+test('a connection whose start was not captured is read from its next command on', () => {
   const middle = talk.subarray(5000)
   const packets = conversation(middle, 500).slice(1)
   const { counts, counter } = read(pcap(packets))

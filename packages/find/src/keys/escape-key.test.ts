@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { escapeKey, unescapeKey } from './escape-key.ts'
 
-test('text stays readable, binary is escaped, and nothing can move the cursor', () => {
+test('text stays readable, binary is escaped, and nothing can move the terminal’s cursor', () => {
   expect(escapeKey(Buffer.from('user:1'))).toBe('user:1')
   expect(escapeKey(Buffer.from('kunde:Zürich:鍵'))).toBe('kunde:Zürich:鍵')
   expect(escapeKey(Uint8Array.from([0, 255, 10]))).toBe('\\x00\\xff\\x0a')
@@ -11,7 +11,7 @@ test('text stays readable, binary is escaped, and nothing can move the cursor', 
   expect(escapeKey(Buffer.from('a\u202eb'))).not.toContain('\u202e')
 })
 
-test('every key comes back byte for byte', () => {
+test('every key can be restored byte for byte', () => {
   const check = (bytes: Uint8Array) => {
     expect(Buffer.from(unescapeKey(escapeKey(bytes))).equals(bytes)).toBe(true)
   }

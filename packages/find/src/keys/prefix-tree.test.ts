@@ -16,7 +16,7 @@ test('sums keys, bytes, elements and TTLs at every level and folds numbers and i
   expect(root.children[1]!.children).toMatchObject([{ prefix: 'session:<id>', bytes: 5000 }])
 })
 
-test('never grows past its bound, and loses no key by it', () => {
+test('never grows beyond its limit, and still counts every key', () => {
   const tree = new PrefixTree({ maxNodes: 50 })
   for (let index = 0; index < 5000; index++) tree.add(Buffer.from(`name${index}x:tail`), 10, 1, false)
   const root = tree.toJSON(0)
@@ -25,7 +25,7 @@ test('never grows past its bound, and loses no key by it', () => {
   expect(root.children.reduce((sum, child) => sum + child.keys, 0)).toBe(5000)
 })
 
-test('other separators and depths can be asked for, small branches left out', () => {
+test('other separators and depths can be set, and small branches left out', () => {
   const tree = new PrefixTree({ separators: ':/', maxDepth: 2 })
   tree.add(Buffer.from('a/b:c/d'), 1000, 1, false)
   tree.add(Buffer.from('z/y:x/w'), 1, 1, false)

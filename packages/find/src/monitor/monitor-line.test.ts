@@ -14,7 +14,7 @@ test('a line gives time, database, client and arguments', () => {
   expect(args('+1.5 [0 unix:/tmp/redis.sock] "get" "k"')).toEqual(['get', 'k'])
 })
 
-test('escapes come back as the bytes they stand for', () => {
+test('escapes are decoded to the bytes they stand for', () => {
   expect(args('+1.5 [0 c] "\\"q\\"" "\\\\" "\\x00\\xff\\n\\r\\t\\a\\b" ""')).toEqual([
     '"q"',
     '\\',
@@ -24,7 +24,7 @@ test('escapes come back as the bytes they stand for', () => {
   expect(args('+1.5 [0 c] "ends with \\\\" "next"')).toEqual(['ends with \\', 'next'])
 })
 
-test('anything else is no line', () => {
+test('anything else is not accepted as a line', () => {
   for (const line of ['+OK', '', '+1.5 [0 c] ', '+1.5 [0 c] "open', '+1.5 [0 c] bare']) {
     expect(parseMonitorLine(line)).toBeUndefined()
   }

@@ -3,7 +3,7 @@ import { Crc64 } from './crc64.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Bit by bit, as the definition reads. */
+/** Bit by bit, as defined. */
 function slow(data: Uint8Array): bigint {
   let crc = 0n
   for (const byte of data) {

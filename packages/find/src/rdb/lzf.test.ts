@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decompressLzf, lzfPrefix } from './lzf.ts'
 
-/** The simplest compressor that is right: runs become references, the rest is plain. */
+/** The simplest correct compressor: runs become references, the rest is literal. */
 function compress(data: Uint8Array): Uint8Array {
   const out: number[] = []
   for (let at = 0; at < data.length; ) {
@@ -23,7 +23,7 @@ function compress(data: Uint8Array): Uint8Array {
 
 const data = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 600 }).map((bytes) => Uint8Array.from(bytes))
 
-test('what was compressed comes back, and any beginning of it from a bounded beginning', () => {
+test('compressed data is restored, and any beginning of it from a bounded beginning', () => {
   fc.assert(
     fc.property(data, fc.nat(600), (bytes, cut) => {
       const packed = compress(bytes)
@@ -35,7 +35,7 @@ test('what was compressed comes back, and any beginning of it from a bounded beg
   )
 })
 
-test('a reference before the beginning, and input that ends too early, are damage', () => {
+test('a reference before the beginning, and input that ends too early, are reported as damage', () => {
   expect(decompressLzf(Uint8Array.from([0x20, 5]), 0, 2, 4)).toBeUndefined()
   expect(decompressLzf(Uint8Array.from([3, 1, 2]), 0, 3, 4)).toBeUndefined()
   expect(decompressLzf(Uint8Array.from([0xe0]), 0, 1, 4)).toBeUndefined()

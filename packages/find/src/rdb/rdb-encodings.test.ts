@@ -26,7 +26,7 @@ const countCommand: Record<string, string> = {
   stream: 'XLEN',
 }
 
-/** Elements, type and (within `tolerance`) memory of every key are what the live server says. */
+/** Elements, type and (within `tolerance`) memory of every key equal the live server's. */
 async function compareWithServer(server: RedisServer, found: Map<string, FoundKey>, tolerance: number): Promise<void> {
   const keys = (await server.cli('KEYS', '*')).split('\n').sort()
   expect([...found.keys()].sort()).toEqual(keys)
@@ -36,7 +36,7 @@ async function compareWithServer(server: RedisServer, found: Map<string, FoundKe
     const command = countCommand[key.type!]
     expect(key.elements, name).toBe(command === undefined ? 1 : Number(await server.cli(command, name)))
     const usage = Number(await server.cli('MEMORY', 'USAGE', name, 'SAMPLES', '0'))
-    // The server's own figure for pending entries is an estimate that depends on how alike their IDs are.
+    // The server's figure for pending entries is an estimate that depends on how similar their IDs are.
     const allowed = name === 'stream' ? 2 * tolerance : tolerance
     expect(Math.abs(key.bytes! - usage) / usage, `${name}: ${key.bytes} but the server says ${usage}`).toBeLessThan(
       allowed,
@@ -92,7 +92,7 @@ describe.each(['yes', 'no'])('the encodings that Redis 7 writes, rdbcompression 
     for (const [name, key] of found) expect(key.encoding, name).toBe(await server.cli('OBJECT', 'ENCODING', name))
   })
 
-  test('TTL and access counter come with the key', async () => {
+  test('TTL and access counter are read with the key', async () => {
     expect(found.get('expiring')!.ttlMs).toBeGreaterThan(4_900_000)
     expect(found.get('expiring')!.ttlMs).toBeLessThanOrEqual(5_001_000)
     expect(found.get('raw')!.ttlMs).toBeUndefined()
@@ -100,7 +100,7 @@ describe.each(['yes', 'no'])('the encodings that Redis 7 writes, rdbcompression 
   })
 })
 
-/** What older servers wrote, loaded by a real one: it must count as we do. */
+/** Dumps of older servers, loaded by a real one, which must report the same counts. */
 test('the encodings of older versions are counted as a real server counts them after loading', async () => {
   const fields = names(5).map((name) => [name, 'value'] as const)
   const score = (value: string) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)])

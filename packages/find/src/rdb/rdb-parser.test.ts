@@ -26,7 +26,7 @@ const eight = (value: bigint) => {
   return bytes
 }
 
-/** A dump with something of every kind. */
+/** A dump with one of everything. */
 function everything(): Buffer {
   const pairs = names(5).map((name) => [name, 'value'] as const)
   return new RdbBuilder(12)
@@ -69,7 +69,7 @@ test('a dump is read the same in one piece and byte by byte', () => {
   ])
 })
 
-test('TTL, LFU, LRU and field TTLs belong to the key they stand before', () => {
+test('TTL, LFU, LRU and field TTLs belong to the key that follows them', () => {
   const { keys } = parse(everything())
   const byName = Object.fromEntries(keys.map((key) => [key.key, key]))
   expect(byName['hash']).toMatchObject({ expiresAtMs: 1_800_000_000_000, frequency: 77, idleSeconds: -1 })
@@ -79,7 +79,7 @@ test('TTL, LFU, LRU and field TTLs belong to the key they stand before', () => {
   expect(byName['hash-lp-ttl']!.fieldsWithTtl).toBe(1)
 })
 
-test('a module value is passed over with a note that names it', () => {
+test('a module value is skipped with a note that names it', () => {
   expect(parse(everything()).notes).toEqual([expect.stringMatching(/module type .{9} were skipped/)])
 })
 
@@ -94,7 +94,7 @@ test('type 22 is one thing to Redis and another to Valkey', () => {
   expect(parser).toMatchObject({ isValkey: true, version: 80 })
 })
 
-test('a count field that is full makes the entries be walked', () => {
+test('if a count field is full, the entries are counted one by one', () => {
   const entries = Array.from({ length: 70_000 }, () => 'ab')
   const dump = new RdbBuilder(11)
     .key(20, 'set', text(listpack(entries)))
@@ -106,7 +106,7 @@ test('a count field that is full makes the entries be walked', () => {
   }
 })
 
-test('versions before 5 have no checksum, and one may be left out of later ones', () => {
+test('versions before 5 have no checksum, and later ones may leave it out', () => {
   for (const version of [1, 2, 3, 4]) {
     expect(parse(new RdbBuilder(version).key(0, 'k', text('v')).build()).keys).toHaveLength(1)
   }
@@ -127,7 +127,7 @@ function failure(dump: Uint8Array, options = {}): RdbError {
   throw new Error('the dump was taken for whole')
 }
 
-test('cut off anywhere, the error says so and where', () => {
+test('for a file that is cut off anywhere, the error says so and where', () => {
   const dump = everything()
   for (let end = 0; end < dump.length; end++) {
     const error = failure(dump.subarray(0, end))
@@ -160,7 +160,7 @@ test('a length of exabytes is refused at once, with its offset, and takes no mem
   expect(process.memoryUsage().rss - before).toBeLessThan(100 << 20)
 })
 
-test('random damage never ends in anything but an error of the dump', () => {
+test('random damage always ends in an error of the dump', () => {
   const dump = everything()
   const change = fc.tuple(fc.nat(dump.length - 1), fc.uint8Array({ minLength: 1, maxLength: 12 }))
   fc.assert(
@@ -173,7 +173,7 @@ test('random damage never ends in anything but an error of the dump', () => {
         if (damaged.equals(dump)) return
         try {
           parse(damaged, piece)
-          // Damage behind the end mark of a shortened dump is not part of it.
+          // Damage after the end mark of a shortened dump is not part of it.
         } catch (error) {
           expect(error).toBeInstanceOf(RdbError)
         }
@@ -183,7 +183,7 @@ test('random damage never ends in anything but an error of the dump', () => {
   )
 })
 
-test('what is no dump, or from a version to come, is refused by name', () => {
+test('anything but a dump, or one of a future version, is refused by name', () => {
   expect(failure(Buffer.from('<html><body>')).message).toMatch(/not a dump: it begins with "<html><bo"/)
   expect(failure(Buffer.from('REDIS0099......')).code).toBe('FB_RDB_UNSUPPORTED')
   expect(failure(new RdbBuilder(13).key(26, 's', length(0)).build()).message).toMatch(/idempotent producers/)

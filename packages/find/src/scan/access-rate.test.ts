@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { estimateAccessRate } from './access-rate.ts'
 
-/** The server's counter, second by second, as its source does it. */
+/** The server's counter, second by second, computed as in its source. */
 function simulate(perSecond: number, seconds: number, seed: number): number[] {
   let state = seed
   const random = () => {
@@ -21,7 +21,7 @@ function simulate(perSecond: number, seconds: number, seed: number): number[] {
   return counters
 }
 
-test('a key whose heat is steady is told from its counter alone, within its error', () => {
+test('the rate of a steady key is derived from its counter alone, within its error', () => {
   let inside = 0
   for (let seed = 1; seed <= 20; seed++) {
     const counters = simulate(4, 4 * 3600, seed)
@@ -32,20 +32,20 @@ test('a key whose heat is steady is told from its counter alone, within its erro
   expect(inside).toBeGreaterThanOrEqual(18)
 })
 
-test('a key that became hot just now is told from how its counter grows', () => {
+test('the rate of a key that just became hot is derived from the growth of its counter', () => {
   let inside = 0
   for (let seed = 1; seed <= 20; seed++) {
     const counters = simulate(2000, 30, seed)
     const steps = counters[29]! - counters[24]!
     const estimate = estimateAccessRate(counters[27]!, undefined, { steps, seconds: 5 })
     if (Math.abs(estimate.accessesPerSecond - 2000) <= 3 * estimate.relativeError * 2000) inside++
-    // The counter alone would be wrong by far.
+    // The counter alone would be far off.
     expect(estimateAccessRate(counters[29]!).accessesPerSecond).toBeLessThan(100)
   }
   expect(inside).toBeGreaterThanOrEqual(18)
 })
 
-test('a full counter, a fresh key and a counter that never decays say how little they know', () => {
+test('a full counter, a fresh key and a counter that never decays report how uncertain they are', () => {
   expect(estimateAccessRate(255).relativeError).toBe(Number.POSITIVE_INFINITY)
   expect(estimateAccessRate(5).relativeError).toBe(1)
   expect(estimateAccessRate(50, { logFactor: 10, decayMinutes: 0 })).toEqual({ accessesPerSecond: 0, relativeError: 1 })

@@ -2,7 +2,7 @@ import type { RespClient } from '@firebreak/core/resp'
 import { expect, onTestFinished, test } from 'vitest'
 import { scanNode } from './scan-node.ts'
 
-test('a scan that is ended before its first page leaves nothing behind that could fail', async () => {
+test('a scan that is stopped before its first page leaves nothing behind that could fail', async () => {
   const unhandled: unknown[] = []
   const listener = (reason: unknown) => unhandled.push(reason)
   process.on('unhandledRejection', listener)

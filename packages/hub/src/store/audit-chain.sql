@@ -1,4 +1,4 @@
--- Each entry names the one before it by its hash; entries of before have none.
+-- Each entry contains the hash of the one before it; entries from earlier versions have none.
 ALTER TABLE audit ADD COLUMN seq INTEGER;
 ALTER TABLE audit ADD COLUMN previous TEXT;
 ALTER TABLE audit ADD COLUMN hash TEXT;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { IdClient } from './id-client.ts'
 
-test('a batch that no service gives is refused when the client is made', () => {
+test('a batch larger than any service gives is refused by the constructor', () => {
   const made = (batch: number) => () => new IdClient({ url: 'http://127.0.0.1:1', batch })
   made(10_000)()
   for (const batch of [10_001, 0, 1.5, Number.NaN])
@@ -11,7 +11,7 @@ test('a batch that no service gives is refused when the client is made', () => {
 })
 
 test.each([[[]], ['ftp://127.0.0.1'], ['127.0.0.1:8070'], [['http://127.0.0.1:1', '']]])(
-  'an address that is %j is refused when the client is made',
+  'the address %j is refused by the constructor',
   (url) => {
     expect(() => new IdClient({ url })).toThrow(expect.objectContaining({ code: 'FB_OPTION_INVALID' }))
   },

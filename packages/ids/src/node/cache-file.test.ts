@@ -33,13 +33,13 @@ function readAgain(path: string) {
   }
 }
 
-test('what was written last is read by the next process, and by a person', () => {
+test('the last record written can be read by the next process, and by a person', () => {
   const path = written()
   expect(readAgain(path)).toEqual({ kind: 'valid', worker: { ...worker, mark: worker.mark + 1 } })
   expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ workerId: 7, mark: worker.mark + 1 })
 })
 
-test('each byte counts: a flipped, cut or longer file is broken', () => {
+test('a file with a flipped bit, cut short or too long is detected as broken', () => {
   const original = readFileSync(written())
   const end = original.toString().lastIndexOf('}')
   for (let at = 0; at < end; at += 3) {
@@ -62,7 +62,7 @@ test('each byte counts: a flipped, cut or longer file is broken', () => {
   expect(readAgain(garbage).kind).toBe('broken')
 })
 
-test('a copy is foreign, alone and with its folder', () => {
+test('a copy is not trusted, alone or with its folder', () => {
   const path = written()
   const folder = temporaryFolder('copy')
   copyFileSync(path, join(folder, 'copy.json'))
@@ -72,7 +72,7 @@ test('a copy is foreign, alone and with its folder', () => {
   expect(readAgain(path).kind).toBe('valid')
 })
 
-test('a second node on the same file is refused until the first lets go', () => {
+test('a second node on the same file is refused until the first releases it', () => {
   const path = written()
   const first = CacheFile.open(path)
   expect(() => CacheFile.open(path)).toThrow(expect.objectContaining({ code: 'FB_IDS_CACHE_LOCKED' }))

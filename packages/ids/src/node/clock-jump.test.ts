@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { RedisRegistry } from '../workers/redis-registry.ts'
 import { SnowflakeNode } from './snowflake-node.ts'
 
-// A clock that jumped an hour ahead and back: the worker id that gave ids of that time is of no use for an hour.
+// A clock that jumped an hour ahead and back: the worker id that issued ids for that time is unusable for an hour.
 
 const hour = 3_600_000
 let redis: RedisServer
@@ -57,7 +57,7 @@ describe.each([true, false])('with a cache file: %s', (hasFile) => {
     }
   }
 
-  test('a running node takes another worker id and goes on within two cycles', async () => {
+  test('a running node takes another worker id and resumes within two cycles', async () => {
     const { start, clock, alarms } = await place()
     const node = await start()
     expect(node.workerId).toBe(0)
@@ -69,7 +69,7 @@ describe.each([true, false])('with a cache file: %s', (hasFile) => {
     expect(node.workerId).toBe(1)
     expect(BigInt(back) < BigInt(ahead)).toBe(true)
     expect(alarms).toContain('FB_IDS_WORKER_ABANDONED')
-    // And once more: the first two numbers are left alone, whatever the clock does.
+    // Again: the first two numbers are not used, whatever the clock does.
     clock.offsetMs = 2 * hour
     await waitFor(() => take(node))
     clock.offsetMs = 0
@@ -77,7 +77,7 @@ describe.each([true, false])('with a cache file: %s', (hasFile) => {
     expect(node.workerId).toBe(2)
   })
 
-  test('a restart takes another worker id instead of refusing for an hour, and keeps it', async () => {
+  test('a restart takes another worker id instead of refusing for an hour, and keeps the new one', async () => {
     const { start, clock } = await place()
     const first = await start()
     clock.offsetMs = hour
@@ -91,7 +91,7 @@ describe.each([true, false])('with a cache file: %s', (hasFile) => {
     const third = await start()
     expect(third.workerId).toBe(1)
     await third.close()
-    // The hour has passed: any of the two will do, and no id comes twice.
+    // The hour has passed: either number will do, and no id comes twice.
     clock.offsetMs = hour + 60_000
     const last = await start()
     expect([0, 1]).toContain(last.workerId)

@@ -21,7 +21,7 @@ import { ZooKeeperRegistry } from '../workers/zookeeper-registry.ts'
 import type { SnowflakeNodeOptions } from './node-options.ts'
 import { SnowflakeNode } from './snowflake-node.ts'
 
-// A registry that lost everything, or only the last that was written, while nodes run on their worker ids.
+// A registry that lost everything, or only its last writes, while nodes run on their worker ids.
 
 let zooKeeper: ZooKeeperServer
 let etcd: EtcdServer
@@ -82,7 +82,7 @@ const kinds: Record<string, Kind> = {
       for (const name of names.filter((each) => each.endsWith(ending)))
         await editor.delete(`${root}/leaf_forever/${name}`)
       if (workerId !== undefined) return
-      // In one step: a node that finds its claim gone makes it again at once.
+      // In one step, because a node that finds its claim gone creates it again at once.
       const claims = (await editor.getChildren(`${root}/leaf_temporary`)).map((name) => `leaf_temporary/${name}`)
       const paths = [...claims, 'leaf_temporary', 'leaf_forever'].map((name) => `${root}/${name}`)
       await editor.multi(paths.map((path) => ({ kind: 'delete', path, version: -1 })))
@@ -122,7 +122,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
           given.add(id)
         }
       } catch {
-        // It refuses now, which is right.
+        // It refuses at this point, as it should.
       }
       setImmediate(round)
     }
@@ -140,7 +140,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
   test.each([
     ['everything', undefined],
     ['the newest registration', 0],
-  ])('that lost %s gives no living node’s number to a new one: no id twice', async (_, lost) => {
+  ])('that lost %s does not give a running node’s number to a new one: no id twice', async (_, lost) => {
     const root = `/empty${trees++}`
     const first = await start(root)
     expect(first.node.workerId).toBe(0)
@@ -159,7 +159,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(first.node.workerId).not.toBe(second.node.workerId)
   })
 
-  test('a node whose period does not fit the live ones’ is refused; one whose hold allows for it is not', async () => {
+  test('a node whose period does not fit that of the live nodes is refused; one whose settling time allows for it is not', async () => {
     const root = `/periods-${++trees}`
     await start(root, { reportEveryMs: 100 })
     const refused = { code: 'FB_IDS_PERIODS_DIFFER' }
@@ -167,13 +167,13 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     const { node } = await start(root, { reportEveryMs: 50, settleMs: 200 })
     await expect(start(root, { reportEveryMs: 20 })).rejects.toMatchObject(refused)
     expect(node.next()).toBeDefined()
-    // The way to a longer period: first everybody holds for long enough.
+    // To change to a longer period, first give every node a long enough settling time.
     await Promise.all(nodes.splice(0).map((each) => each.close()))
     await start(root, { reportEveryMs: 100, settleMs: 600 })
     await start(root, { reportEveryMs: 300 })
   })
 
-  test('a node that starts again on its file with a period that does not fit is refused too', async () => {
+  test('a node that restarts on its file with a period that does not fit is refused too', async () => {
     const root = `/periods-${++trees}`
     const mine = {
       cacheFile: join(temporaryFolder('periods'), 'worker.json'),
@@ -186,7 +186,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     await expect(start(root, { ...mine, reportEveryMs: 900 })).rejects.toMatchObject({ code: 'FB_IDS_PERIODS_DIFFER' })
   })
 
-  test('a node whose listeners throw stops as any other when its record is gone, and goes on with a new number', async () => {
+  test('a node whose listeners throw stops like any other when its record is gone, and resumes with a new number', async () => {
     const root = `/empty${trees++}`
     let isThrowing = false
     const throwing = () => {
@@ -203,7 +203,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(new Set(thrown)).toEqual(new Set([ownError]))
   })
 
-  test('where the record of a number is lost while it is held, no id of it is given', async () => {
+  test('if the record of a number is lost while it is reserved, no id of it is issued', async () => {
     const root = `/empty${trees++}`
     const starting = start(root, { settleMs: 60_000 })
     const refused = expect(starting).rejects.toMatchObject({ code: 'FB_IDS_WORKER_LOST' })

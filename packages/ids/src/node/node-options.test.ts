@@ -21,7 +21,7 @@ test('a mark that is not ahead of the next report is refused', () => {
   expect(() => resolveNodeOptions({ workerId: 1, markAheadMs: 0 })).toThrow(/markAheadMs/)
 })
 
-test('a disk that refuses a mark gives an error and no id beyond the last mark; a later write that succeeds mends it', () => {
+test('a disk that refuses a mark causes an error and no id beyond the last mark; a later successful write recovers', () => {
   let isFull = false
   const written: number[] = []
   const file = {
@@ -43,7 +43,7 @@ test('a disk that refuses a mark gives an error and no id beyond the last mark; 
   isFull = false
   mark.extend(nowMs)
   expect(mark.untilMs).toBe(12_001)
-  // Neither mark nor time goes back with the clock.
+  // Neither the mark nor the time goes back when the clock does.
   nowMs = 5000
   mark.renew(joined)
   expect(written.at(-1)).toBe(12_001)

@@ -18,7 +18,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-test('the longest time between two looks is told once', () => {
+test('the longest time between two checks is reported once', () => {
   const runtime = fakeRuntime()
   const watch = new PauseWatch(runtime, 100)
   runtime.clock.advance(1000)
@@ -29,8 +29,8 @@ test('the longest time between two looks is told once', () => {
   watch.stop()
 })
 
-test('a node that stood still asks its registry before the next id, and stops where its worker id is gone', async () => {
-  // A process that stands still: its clock goes on, and nothing else does.
+test('a paused node asks its registry before the next id, and stops if its worker id is gone', async () => {
+  // A paused process: its clock continues, and nothing else does.
   const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
   const address = { ip: '127.0.0.1', port: 1 }
   const node = await SnowflakeNode.start({
@@ -70,7 +70,7 @@ test('a node that stood still asks its registry before the next id, and stops wh
   await node.close()
 })
 
-test('a node that cannot begin with a new worker id does not fall back on the one that it has lost', async () => {
+test('a node that cannot start with a new worker id does not fall back on the one that it has lost', async () => {
   let file: CachedWorker | undefined
   const openCache = (path: string): WorkerCache => ({
     path,
@@ -102,14 +102,14 @@ test('a node that cannot begin with a new worker id does not fall back on the on
   await node.close()
 })
 
-test('a first question that fails after a pause is asked again, before the file is trusted', async () => {
+test('a first request that fails after a pause is repeated before the file is trusted', async () => {
   const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
   const address = { ip: '127.0.0.1', port: 4 }
   const registry = new RedisRegistry({ redis: client, root: 'ended', address })
   const claim = registry.claim.bind(registry)
   let failures = 0
   registry.claim = (options) => {
-    // The connection ended while the process stood still.
+    // The connection ended while the process was paused.
     if (failures-- > 0) return Promise.reject(Object.assign(new Error('ended'), { code: 'FB_IDS_REGISTRY_DOWN' }))
     return claim(options)
   }
@@ -153,7 +153,7 @@ test('a first question that fails after a pause is asked again, before the file 
   )
   expect(given).not.toContain(lost)
   expect([...codes]).toEqual(['FB_IDS_PAUSED', 'FB_IDS_WORKER_LOST'])
-  // Where the registry is down indeed, the node goes on by its file.
+  // If the registry really is down, the node continues on its file.
   failures = Number.POSITIVE_INFINITY
   clock.aheadMs = 20_000
   expect(() => node.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_PAUSED' }))

@@ -25,18 +25,18 @@ async function peerAt(offsetMs: number) {
   return { ip: '127.0.0.1', port: (server.address() as { port: number }).port }
 }
 
-test('average and median of the peers that answer, and the names of those that do not', async () => {
+test('gives average and median of the peers that answer, and the names of those that do not', async () => {
   const peers = await Promise.all([peerAt(0), peerAt(0), peerAt(-30_000)])
   const silent = { ip: '127.0.0.1', port: await freePort() }
   const clocks = await askPeerClocks([...peers, silent], asker)
   expect(clocks.answered).toBe(3)
   expect(clocks.silent).toEqual([`127.0.0.1:${silent.port}`])
-  // One mad clock moves the average by 10 s and leaves the median alone.
+  // One wrong clock moves the average by 10 s and does not affect the median.
   expect(Math.abs(clocks.averageOffsetMs - 10_000)).toBeLessThan(900)
   expect(Math.abs(clocks.medianOffsetMs)).toBeLessThan(900)
 })
 
-test('of an even number of peers the median is the middle of the two in the middle', async () => {
+test('for an even number of peers the median is the mean of the two in the middle', async () => {
   const peers = await Promise.all([peerAt(0), peerAt(-20_000)])
   const clocks = await askPeerClocks(peers, asker)
   expect(Math.abs(clocks.medianOffsetMs - 10_000)).toBeLessThan(900)

@@ -12,7 +12,7 @@ const nodes = zooKeeperNodes()
 const { afterTest, newPlace, newRoot, recordOf, refused, setDown, start } = nodes
 
 describe('with ZooKeeper up', () => {
-  test('a node writes ip, port and time, writes its mark ahead, and goes on writing', async () => {
+  test('a node writes ip, port and time, writes its mark ahead, and keeps writing', async () => {
     const place = await newPlace()
     const { node } = await start(place)
     const first = (await recordOf(place)).record
@@ -27,7 +27,7 @@ describe('with ZooKeeper up', () => {
     expect(node.status()).toMatchObject({ state: 'serving', workerId: 0, registry: { kind: 'zookeeper', isUp: true } })
   })
 
-  test('a restart keeps the worker id and gives later ids only', async () => {
+  test('a restart keeps the worker id and issues only later ids', async () => {
     const place = await newPlace()
     const other = await start(await newPlace(place.root))
     const first = await start(place)
@@ -40,7 +40,7 @@ describe('with ZooKeeper up', () => {
     expect(BigInt(second.node.next()) > BigInt(last)).toBe(true)
   })
 
-  test('a lost or damaged file is made again, with another worker id: the old one might run somewhere', async () => {
+  test('a lost or damaged file is created again, with another worker id: the old one might run elsewhere', async () => {
     const place = await newPlace()
     await (await start(place)).node.close()
     rmSync(place.cacheFile)
@@ -51,7 +51,7 @@ describe('with ZooKeeper up', () => {
     expect((await start(place)).node.workerId).toBe(2)
   })
 
-  test('a node without a file keeps its worker id too: nobody can run on past the mark in ZooKeeper', async () => {
+  test('a node without a file keeps its worker id too: no other node can run past the mark in ZooKeeper', async () => {
     const { cacheFile: _, ...place } = await newPlace()
     const bare = (more = {}) => start({ ...place, cacheFile: '' }, { cacheFile: undefined as never, ...more })
     const first = await bare()
@@ -62,13 +62,13 @@ describe('with ZooKeeper up', () => {
     expect(BigInt(second.node.next()) > BigInt(last)).toBe(true)
   })
 
-  test('own time behind the record of leaf_forever: refused, with an alarm', async () => {
+  test('a clock behind the record of leaf_forever is refused, with an alarm', async () => {
     const place = await newPlace()
     await (await start(place)).node.close()
     const { code, alarms } = await refused(place, { offsetMs: -60_000 })
     expect(code).toBe('FB_IDS_CLOCK_REFUSED')
     expect(alarms).toMatchObject([{ code: 'FB_IDS_CLOCK_REFUSED' }])
-    // Also where the file is gone, and where the record is as Leaf itself writes it.
+    // Even if the file is gone, or the record is in the form that Leaf writes.
     rmSync(place.cacheFile)
     expect((await refused(place, { offsetMs: -60_000 })).code).toBe('FB_IDS_CLOCK_REFUSED')
     const { path } = await recordOf(place)
@@ -100,7 +100,7 @@ describe('with ZooKeeper up', () => {
     expect((await start(place, { peerThresholdMs: 90_000, offsetMs: 60_000 })).node.workerId).toBe(2)
   })
 
-  test('two nodes with one address: the second is refused and the first goes on', async () => {
+  test('two nodes with one address: the second is refused and the first continues', async () => {
     const place = await newPlace()
     const first = await start(place)
     const twin = { ...(await newPlace(place.root)), port: place.port }
@@ -117,7 +117,7 @@ describe('with ZooKeeper up', () => {
     first.node.next()
     expect(second.node.workerId).not.toBe(first.node.workerId)
     setDown(false)
-    // Back, the first finds its address taken and stops.
+    // When it is back, the first finds its address taken and stops.
     await waitFor(() => first.node.status().state === 'refusing')
     expect(() => first.node.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_ADDRESS_TAKEN' }))
     expect(first.alarms.map(({ code }) => code)).toContain('FB_IDS_ADDRESS_TAKEN')
@@ -126,7 +126,7 @@ describe('with ZooKeeper up', () => {
     first.node.next()
   })
 
-  test('a record removed by hand while its node runs: an alarm, and ids go on under a new worker id', async () => {
+  test('a record removed by hand while its node runs: an alarm, and ids continue under a new worker id', async () => {
     const place = await newPlace()
     const { node, alarms } = await start(place)
     const last = node.next()
@@ -145,7 +145,7 @@ describe('with ZooKeeper up', () => {
 })
 
 describe('with a fixed worker id', () => {
-  test('ids carry it, and the file keeps the mark over restarts', async () => {
+  test('ids contain it, and the file keeps the mark across restarts', async () => {
     const cacheFile = join(temporaryFolder('ids'), 'worker.json')
     const first = await SnowflakeNode.start({ workerId: 77, cacheFile })
     const last = first.next()
@@ -165,7 +165,7 @@ describe('with a fixed worker id', () => {
     })
   })
 
-  test('needs nothing else, and exactly one of registry and worker id is given', async () => {
+  test('needs nothing else; exactly one of registry and worker id must be given', async () => {
     const node = await SnowflakeNode.start({ workerId: 5 })
     expect(node.decode(node.nextBigInt()).workerId).toBe(5)
     await node.close()

@@ -28,7 +28,7 @@ describe('with ZooKeeper down', () => {
     const before = (await recordOf(place, 1)).record.timestamp
     setDown(false)
     await waitFor(async () => (await recordOf(place, 1)).record.timestamp > before)
-    // The record can be read before its writer has ZooKeeper's answer.
+    // The record can be read before its writer receives ZooKeeper's answer.
     await waitFor(() => second.node.status().registry?.isUp)
     expect(second.node.status()).toMatchObject({ state: 'serving', workerId: 1 })
   })
@@ -71,7 +71,7 @@ describe('with ZooKeeper down', () => {
     expect((await refused(place, { offsetMs: -60_000 })).code).toBe('FB_IDS_CLOCK_REFUSED')
   })
 
-  test('at the start and the file is so old that the worker id may be somebody else’s: refused', async () => {
+  test('at the start and the file is so old that the worker id may belong to another node: refused', async () => {
     const place = await newPlace()
     await (await start(place)).node.close()
     setDown(true)
@@ -79,7 +79,7 @@ describe('with ZooKeeper down', () => {
     expect((await start(place, { recycleAfterMs: 10_000, offsetMs: 1000 })).node.workerId).toBe(0)
   })
 
-  test('while running: ids go on from the file past the mark in ZooKeeper, and it is written again afterwards', async () => {
+  test('while running: ids continue from the file past the mark in ZooKeeper, which is written again afterwards', async () => {
     const place = await newPlace()
     const { node, alarms } = await start(place, { registryAheadMs: 300 })
     const { mark } = (await recordOf(place)).record
@@ -93,7 +93,7 @@ describe('with ZooKeeper down', () => {
     expect(node.workerId).toBe(0)
   })
 
-  test('while running for half of the recycling time: no more ids, and again when it is back', async () => {
+  test('while running for half of the recycling time: no more ids until it is back', async () => {
     const place = await newPlace()
     const { node, alarms } = await start(place, { recycleAfterMs: 1200 })
     setDown(true)
@@ -105,7 +105,7 @@ describe('with ZooKeeper down', () => {
     node.next()
   })
 
-  test('a node without a file stops at the mark that ZooKeeper holds, and goes on when it is back', async () => {
+  test('a node without a file stops at the mark in ZooKeeper, and resumes when it is back', async () => {
     const place = await newPlace()
     const { node } = await start(place, { cacheFile: undefined as never, registryAheadMs: 400 })
     setDown(true)
@@ -162,7 +162,7 @@ describe.each(['etcd', 'redis'])('on %s', (kind) => {
   })
   afterAll(() => close())
 
-  test('the same holds: reports, the file while it is down, the worker id kept, one address once', async () => {
+  test('the same applies: reports, the file while it is down, the worker id kept, one address once', async () => {
     const place = await newPlace()
     const address = { ip: '127.0.0.1', port: place.port }
     const go = (more: Partial<SnowflakeNodeOptions> = {}) => start(place, { registry: open(address), ...more })

@@ -8,7 +8,7 @@ import { SegmentIds, type SegmentIdsOptions } from './segment-ids.ts'
 import type { AllocatedSegment, SegmentStore } from './segment-store.ts'
 import { sqliteSegmentStore } from './sqlite-store.ts'
 
-/** A real SQLite table whose answers can be held back, refused and counted. */
+/** A real SQLite table whose answers can be delayed, refused and counted. */
 class Gate implements SegmentStore {
   readonly name: string
   readonly sizes: number[] = []
@@ -116,7 +116,7 @@ test('the step follows how long segments last', async () => {
   expect(await used(31 * minute)).toBe(10)
 })
 
-test('a burst on a small step queues on the running load: no error, no gap, first come first served', async () => {
+test('a burst on a small step waits for the running load: no error, no gap, first come first served', async () => {
   const { ids, store } = await withTag(2)
   const all = await Promise.all(Array.from({ length: 50_000 }, () => ids.next('t')))
   expect(all).toEqual(Array.from({ length: 50_000 }, (_, index) => String(index + 1)))
@@ -140,11 +140,11 @@ test('no more callers than maxWaiters wait', async () => {
   expect(settled[4]).toMatchObject({ reason: { code: 'FB_IDS_OVERLOADED' } })
 })
 
-test('a load that takes long is not felt while the current segment lasts', async () => {
+test('a slow load is not noticed while the current segment lasts', async () => {
   const { ids, store } = await withTag(100)
   await ids.next('t')
   store.held = []
-  // None of these asks for a promise: all are in memory, the load hangs all the while.
+  // None of these needs a promise: all are in memory while the load hangs.
   for (let id = 2; id <= 100; id++) expect(ids.take('t')).toBe(String(id))
   await waitFor(() => store.held!.length === 1)
   const late = ids.next('t')
@@ -153,7 +153,7 @@ test('a load that takes long is not felt while the current segment lasts', async
 })
 
 describe('a database that is down', () => {
-  test('lets exactly the buffered ids out, then fails at once, and goes on by itself when it is back', async () => {
+  test('still issues exactly the buffered ids, then fails at once, and resumes on its own when it is back', async () => {
     const { ids, store, alarms } = await withTag(100)
     await ids.nextMany('t', 11)
     await waitFor(() => ids.buffers()[0]!.ready === 200)
@@ -169,7 +169,7 @@ describe('a database that is down', () => {
     expect(ids.buffers()[0]!.error).toBe(undefined)
   })
 
-  test('and only slow: callers wait up to waitTimeoutMs, the load goes on and helps the next ones', async () => {
+  test('and is only slow: callers wait up to waitTimeoutMs, the load continues and helps the next ones', async () => {
     const clock = new FakeClock()
     const { ids, store } = await withTag(10, { runtime: fakeRuntime(1, clock) })
     store.held = []
@@ -183,7 +183,7 @@ describe('a database that is down', () => {
     await waitFor(() => ids.take('t') === '1')
   })
 
-  test('at the start: its tags are an error that says so, and are served once it answers', async () => {
+  test('at the start: its tags give an error that says so, and are served once it answers', async () => {
     const store = new Gate()
     store.isDown = true
     const clock = new FakeClock()
@@ -201,7 +201,7 @@ describe('a database that is down', () => {
 })
 
 describe('tags', () => {
-  test('are read again every 60 s: new ones come, changed steps count, removed ones go', async () => {
+  test('are read again every 60 s: new ones appear, changed steps apply, removed ones disappear', async () => {
     const clock = new FakeClock()
     const path = join(temporaryFolder('tags'), 'ids.db')
     const store = sqliteSegmentStore(path)
@@ -224,7 +224,7 @@ describe('tags', () => {
     editor.close()
   })
 
-  test('that nobody knows are an error, after a look into the databases', async () => {
+  test('that nobody knows are an error, after a query of the databases', async () => {
     const { ids, store } = await withTag(10)
     await expect(ids.next('nobody')).rejects.toMatchObject({ code: 'FB_IDS_TAG_UNKNOWN' })
     await store.add('fresh', 10, 1n, '')
@@ -240,7 +240,7 @@ describe('tags', () => {
     await expect(ids.next('t')).rejects.toMatchObject({ code: 'FB_IDS_TAG_UNKNOWN' })
   })
 
-  test('whose row is put back, or comes to another database, go on beyond what this process gave', async () => {
+  test('whose row is restored, or moves to another database, continue above the ids that this process issued', async () => {
     const path = join(temporaryFolder('back'), 'ids.db')
     const [first, second] = [sqliteSegmentStore(path), new Gate('second')]
     const alarms: IdsAlarm[] = []
@@ -258,7 +258,7 @@ describe('tags', () => {
     await first.add('t', 10, 1n, '')
     await ids.refresh()
     let count = await give()
-    // As a dump is put back: for a moment there is no row, and then the one of last night.
+    // As when a dump is restored: for a moment there is no row, and then last night's.
     editor.exec("DELETE FROM leaf_alloc WHERE biz_tag = 't'")
     await ids.refresh()
     expect(ids.buffers()).toEqual([])
@@ -292,7 +292,7 @@ describe('tags', () => {
     expect(ids.buffers()).toHaveLength(4)
   })
 
-  test('that two databases have raise an alarm and are served from one of them', async () => {
+  test('that two databases have raise an alarm, and are served from one of them', async () => {
     const [first, second] = [new Gate('first'), new Gate('second')]
     for (const store of [first, second]) {
       await store.prepare()
@@ -305,7 +305,7 @@ describe('tags', () => {
     expect([first.sizes.length > 0, second.sizes.length > 0]).toEqual([true, false])
   })
 
-  test('are added once, with a name and a step that fit', async () => {
+  test('are added once, with a valid name and step', async () => {
     const { ids } = await withTag(10)
     await expect(ids.addTag('t', { step: 5 })).rejects.toMatchObject({ code: 'FB_IDS_TAG_EXISTS' })
     await expect(ids.addTag('x y', { step: 5 })).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
@@ -314,7 +314,7 @@ describe('tags', () => {
   })
 })
 
-test('closed ids give errors, also to those who wait', async () => {
+test('after close every caller gets an error, even those who wait', async () => {
   const { ids, store } = await withTag(10)
   store.held = []
   const waiting = ids.next('t')

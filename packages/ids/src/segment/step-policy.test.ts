@@ -19,7 +19,7 @@ test('it grows to a million and shrinks to the table’s step', () => {
   expect(step).toBe(100)
 })
 
-test('it is never below the table’s step, and above a million only where the table says so', () => {
+test('it is never below the table’s step, and above a million only if the table says so', () => {
   fc.assert(
     fc.property(
       fc.nat(5_000_000),

@@ -50,7 +50,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await expect(store.add('order', 5, 1n, '')).rejects.toMatchObject({ code: 'FB_IDS_TAG_EXISTS' })
   })
 
-  test('an allocation moves max_id by the table’s step or the wanted size and gives it back', async () => {
+  test('an allocation moves max_id by the table’s step or the requested size and returns it', async () => {
     await store.add('moves', 10, 1n, '')
     expect(await store.allocate('moves', undefined)).toEqual({ maxId: 11n, size: 10, tableStep: 10 })
     expect(await store.allocate('moves', 25)).toEqual({ maxId: 36n, size: 25, tableStep: 10 })
@@ -64,14 +64,14 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await store.add('end', 3, 9_223_372_036_854_775_801n, '')
     expect((await store.allocate('end', 5)).maxId).toBe(9_223_372_036_854_775_806n)
     expect((await store.rows()).find(({ tag }) => tag === 'end')?.maxId).toBe(9_223_372_036_854_775_806n)
-    // Used up is not down, and says so in every database.
+    // A used-up tag is not an outage, and every database says so.
     await expect(store.allocate('end', 5)).rejects.toMatchObject({ code: 'FB_IDS_TAG_EXHAUSTED' })
     expect((await store.allocate('end', 1)).maxId).toBe(9_223_372_036_854_775_807n)
   })
 
   test('allocations of two connections at once never overlap', async () => {
     await store.add('shared', 7, 1n, '')
-    // One after the other on each, so that none waits for a connection of its own pool.
+    // One after the other on each store, so that none waits for a connection of its own pool.
     const thirty = async (connection: SegmentStore) => {
       const segments = []
       for (let index = 0; index < 30; index++) segments.push(await connection.allocate('shared', undefined))
@@ -82,9 +82,9 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     expect(ends).toEqual(Array.from({ length: 60 }, (_, index) => 1 + 7 * (index + 1)))
   })
 
-  test('many processes that make the table and the same tag at once all serve it at once', async () => {
+  test('many processes that create the table and the same tag at once all serve it', async () => {
     const address = addresses[kind]!()
-    // SQLite's address is a new file each time.
+    // For SQLite, each address is a new file.
     if (kind !== 'sqlite') await (kind === 'mariadb' ? mariadb : postgres).sql('DROP TABLE leaf_alloc')
     const all = await Promise.all(
       Array.from({ length: 8 }, async () => {
@@ -104,7 +104,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await Promise.all(all.map((ids) => ids.close()))
   })
 
-  test('a table that was emptied or put back from a backup repeats no id of a process that lives', async () => {
+  test('a table that was emptied or restored from a backup repeats no id of a running process', async () => {
     await store.add('restored', 10, 1n, '')
     const setBack = async () => {
       const sql = "UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'restored'"
@@ -126,7 +126,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
       })
     const [behind, ahead] = [await start(), await start()]
     const given: string[] = []
-    /** Until nothing is left here and the table went back. */
+    /** Takes ids until none are left in memory and the process notices that the table went back. */
     const takeAll = async (ids: SegmentIds) => {
       for (;;) given.push(await ids.next('restored'))
     }
@@ -134,7 +134,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await setBack()
     await expect(takeAll(behind)).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
     await expect(behind.next('restored')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
-    // Ids of the other are above what this one could know. It reads the table within this time, and raises it.
+    // The other process' ids are above any that this one knows of. The other reads the table within this time, and raises it.
     runtime.clock.advance(60_000)
     await ahead.refresh()
     await expect(behind.next('restored')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENT_BACKWARD' })
@@ -157,7 +157,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     await Promise.all([behind, ahead].map((ids) => ids.close()))
   }, 300_000)
 
-  test('tags differ by case and take any letters', async () => {
+  test('tags are case-sensitive and may contain any letters', async () => {
     await store.add('Fall', 1, 1n, 'großer Fall')
     await store.add('fall', 1, 100n, '')
     expect((await store.allocate('Fall', undefined)).maxId).toBe(2n)
@@ -165,7 +165,7 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
   })
 })
 
-test('a mysql2 pool with its own defaults does not round either', async () => {
+test('a mysql2 pool with default settings does not round either', async () => {
   const pool = createPool({ uri: mariadb.url })
   const store = mariadbSegmentStore(pool)
   await store.prepare()
@@ -174,7 +174,7 @@ test('a mysql2 pool with its own defaults does not round either', async () => {
   await store.close()
 })
 
-test('an address of no known kind is refused', async () => {
+test('an address of an unknown kind is refused', async () => {
   for (const address of ['oracle://x', 'nothing', 'mysql:']) {
     await expect(openSegmentStore(address)).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
   }

@@ -27,7 +27,7 @@ afterAll(async () => {
   await snowflake.close()
 })
 
-/** Sends bytes as they are and gives what came back once it matches, or the server hung up. */
+/** Sends raw bytes and returns the reply once it matches, or once the server hangs up. */
 function raw(bytes: string, until: RegExp | 'closed', port = server.port): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
@@ -69,7 +69,7 @@ describe('any Redis client is an id client', () => {
   })
 })
 
-test('pipelined requests are answered in order, also when some must wait for the database', async () => {
+test('pipelined requests are answered in order, even when some must wait for the database', async () => {
   const client = new Ioredis(server.port)
   const pipeline = client.pipeline()
   for (let index = 0; index < 2000; index++) pipeline.incr('e')
@@ -78,7 +78,7 @@ test('pipelined requests are answered in order, also when some must wait for the
   client.disconnect()
 })
 
-test('a request may come byte by byte, and inline', async () => {
+test('a request may arrive byte by byte, and inline', async () => {
   const socket = connect(server.port, '127.0.0.1')
   socket.setNoDelay(true)
   let answer = ''
@@ -93,11 +93,11 @@ test('a request may come byte by byte, and inline', async () => {
   socket.destroy()
 })
 
-test('integers carry all digits on the wire', async () => {
+test('integers keep all digits on the wire', async () => {
   expect(await raw('INCR snowflake\r\n', /\r\n$/)).toMatch(/^:\d{19}\r\n$/)
 })
 
-test('errors name what is wrong and leave the connection open', async () => {
+test('errors say what is wrong and leave the connection open', async () => {
   const client = new Ioredis(server.port)
   await expect(client.incr('nobody')).rejects.toThrow('ERR FB_IDS_TAG_UNKNOWN: unknown tag "nobody"')
   await expect(client.lpop('a', 5001)).rejects.toThrow('from 1 to 5000')
@@ -109,18 +109,18 @@ test('errors name what is wrong and leave the connection open', async () => {
   client.disconnect()
 })
 
-test('what is no RESP is answered with an error and the connection ends', async () => {
+test('anything but RESP is answered with an error and the connection ends', async () => {
   expect(await raw('*1\r\n!3\r\n', 'closed')).toMatch(/^-ERR Protocol error/)
   expect(await raw('*1\r\n$99999999\r\n', 'closed')).toMatch(/^-ERR Protocol error/)
   expect(await raw('QUIT\r\nINCR a\r\n', 'closed')).toBe('+OK\r\n')
 })
 
-test('a client that asks for much and reads nothing is not answered without bound', async () => {
+test('a client that asks for much and reads nothing gets only a bounded number of answers', async () => {
   const socket = connect(server.port, '127.0.0.1')
   socket.pause()
   const before = service.given
   socket.write('LPOP snowflake 5000\r\n'.repeat(3000))
-  // Some batches fill the buffers of both sides; then the server waits.
+  // A few batches fill the buffers of both sides; then the server waits.
   await expect.poll(() => service.given).toBeGreaterThan(before)
   let seen = -1
   await expect
@@ -143,7 +143,7 @@ test('a client that asks for much and reads nothing is not answered without boun
   socket.destroy()
 })
 
-test('with a token nothing is given before AUTH', async () => {
+test('with a token nothing is served before AUTH', async () => {
   const guarded = await RespIdServer.start({ service, token: 'secret' })
   expect(await raw('INCR a\r\nLPOP snowflake\r\nPING\r\nQUIT\r\n', 'closed', guarded.port)).toMatch(
     /^(-NOAUTH [^\r]+\r\n){3}\+OK\r\n$/,

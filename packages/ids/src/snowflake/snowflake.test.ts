@@ -23,7 +23,7 @@ test('an id is 1 + 41 + 10 + 12 bits of time, worker and sequence', () => {
   expect(snowflake.next()).toBe(String((5n << 22n) | (3n << 12n) | 8n))
 })
 
-test('decode gives back time, worker and sequence for any of them, as text and as BigInt', () => {
+test('decode returns time, worker and sequence for any of them, as text and as BigInt', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: maxElapsedMs }),
@@ -45,7 +45,7 @@ test('decode gives back time, worker and sequence for any of them, as text and a
   )
 })
 
-test('decode refuses what is no id', () => {
+test('decode refuses anything but an id', () => {
   for (const id of ['', 'x', '-1', '1.5', '9223372036854775808', '99999999999999999999', -1n]) {
     expect(codeOf(() => decodeSnowflake(id))).toBe('FB_IDS_ID_INVALID')
   }
@@ -64,7 +64,7 @@ test('each millisecond starts its sequence at random from 0 to 99', () => {
   expect(starts.size).toBe(100)
 })
 
-test('text and BigInt ids of one generator are one increasing row over milliseconds and carries', () => {
+test('text and BigInt ids of one generator form one increasing sequence over milliseconds and carries', () => {
   const clock = new FakeClock()
   const snowflake = new Snowflake({ workerId: 1023, clock })
   let last = 0n
@@ -76,7 +76,7 @@ test('text and BigInt ids of one generator are one increasing row over milliseco
   }
 })
 
-test('a used-up millisecond is waited out, and a clock that stands still is an error, not a spin for ever', () => {
+test('a used-up millisecond is waited out, and a clock that stands still is an error, not an endless loop', () => {
   const clock = new FakeClock()
   const snowflake = new Snowflake({ workerId: 1, clock, runtime: { ...systemRuntime, random: () => 0 } })
   const ids = new Set(snowflake.nextMany(4096))
@@ -86,9 +86,9 @@ test('a used-up millisecond is waited out, and a clock that stands still is an e
   expect(ids.has(snowflake.next())).toBe(false)
 })
 
-test('a process that was not scheduled in the middle of a wait does not blame the clock', () => {
+test('a process that was descheduled in the middle of a wait does not blame the clock', () => {
   const clock = new FakeClock()
-  // Each look at the steady clock finds that a second has passed, and the wall clock with it.
+  // Each reading of the monotonic clock finds that a second has passed, on the wall clock too.
   let steadyMs = 0
   const steady = {
     now() {
@@ -117,10 +117,10 @@ test('on the real clock 200,000 ids in a tight loop are unique, increasing, and 
 })
 
 describe('a clock that steps back', () => {
-  test('by up to 5 ms is waited for', () => {
+  test('by up to 5 ms makes callers wait', () => {
     const times = [1000, 995, 996, 997, 998, 999, 1000, 1000]
     const clock = { now: () => defaultEpochMs + (times.length > 1 ? times.shift()! : times[0]!) }
-    // The constructor looks at the clock once.
+    // The constructor reads the clock once.
     times.unshift(1000)
     const snowflake = new Snowflake({ workerId: 1, clock })
     const first = snowflake.nextBigInt()
@@ -147,7 +147,7 @@ describe('a clock that steps back', () => {
       fc.property(fc.array(fc.integer({ min: -40, max: 40 }), { maxLength: 200 }), (steps) => {
         const clock = new FakeClock()
         let runaway = 0
-        // The steady clock runs away, so that a wait for a standing fake clock ends at once.
+        // The monotonic clock runs ahead, so that waiting for a stopped fake clock ends at once.
         const snowflake = new Snowflake({
           workerId: 1,
           clock,
@@ -170,7 +170,7 @@ describe('a clock that steps back', () => {
 })
 
 describe('the mark', () => {
-  test('is extended before the first id beyond it, and a mark that cannot be extended gives no id', () => {
+  test('is extended before the first id beyond it, and no id is issued if it cannot be', () => {
     const clock = new FakeClock()
     let isBroken = false
     const mark = {
@@ -193,7 +193,7 @@ describe('the mark', () => {
     expect(decodeSnowflake(snowflake.next()).timestampMs).toBe(clock.now())
   })
 
-  test('of an earlier run is stepped over: ids are of later times', () => {
+  test('of an earlier run is respected: ids have later times', () => {
     const clock = new FakeClock()
     const snowflake = new Snowflake({ workerId: 1, clock, afterMs: clock.now() + 2 })
     clock.step(3)
@@ -204,7 +204,7 @@ describe('the mark', () => {
   })
 })
 
-test('options out of range are refused where they are given', () => {
+test('options out of range are refused by the constructor', () => {
   for (const workerId of [-1, 1024, 1.5, Number.NaN]) {
     expect(codeOf(() => new Snowflake({ workerId }))).toBe('FB_OPTION_INVALID')
   }

@@ -1,8 +1,8 @@
--- Takes, renews or gives up an address. Expired claims of others do not count.
--- KEYS[1]  hash: address -> owner and the time until which the claim stands
+-- Claims an address, renews the claim, or gives it up. Expired claims of others do not count.
+-- KEYS[1]  hash: address -> owner, and the time until which the claim is valid
 -- ARGV[1]  address   ARGV[2]  owner   ARGV[3]  an owner known to be dead, or ''
--- ARGV[4]  how long the claim stands, in milliseconds; 0 gives it up
--- Returns  '' where the address is (or was) the owner's, else the owner that has it
+-- ARGV[4]  how long the claim is valid, in milliseconds; 0 gives it up
+-- Returns  '' if the address is (or was) the owner's, otherwise the owner that has it
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local claim = redis.call('HGET', KEYS[1], ARGV[1])

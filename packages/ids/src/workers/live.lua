@@ -1,5 +1,5 @@
--- The addresses whose claims stand; the others are removed.
--- KEYS[1]  hash: address -> owner and the time until which the claim stands
+-- Returns the addresses with a valid claim, and removes the others.
+-- KEYS[1]  hash: address -> owner, and the time until which the claim is valid
 -- Returns  the live addresses
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -73,7 +73,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(ids.sort()).toEqual([0, 1, 2, 3, 4])
   })
 
-  test('a record is found again by its address, written by its owner, and nobody else’s', async () => {
+  test('a record is found again by its address, written by its owner and nobody else', async () => {
     const root = `/tree${trees++}`
     const first = open(root, 1)
     await first.claim({ waitMs: 0 })
@@ -95,7 +95,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(await other.own()).toEqual([])
   })
 
-  test('an address has one live owner; its claim lapses with silence, or at once where the owner is known dead', async () => {
+  test('an address has one live owner; its claim lapses with silence, or at once if the owner is known to be dead', async () => {
     const root = `/tree${trees++}`
     const first = open(root, 1)
     await first.claim({ waitMs: 0 })
@@ -119,7 +119,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     expect(await ports()).toEqual([2])
   })
 
-  test('all 1,024 ids can be taken; then one is recycled only when it is long unheard of and nobody lives there', async () => {
+  test('all 1,024 ids can be taken; then one is recycled only if its node was silent for long and is not live', async () => {
     const root = `/tree${trees++}`
     const filler = open(root, 9)
     await filler.claim({ waitMs: 0 })
@@ -128,7 +128,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     for (let index = 0; index < 1024; index++) {
       const timestamp = index === 7 ? now - 3 * day : index === 8 ? now - 2 * day : now
       const record = recordOf(filler, 2000 + index, timestamp)
-      // Through etcd's JSON gateway a thousand registrations take ten seconds: all but the last are written directly.
+      // A thousand registrations take ten seconds through etcd's JSON gateway, so all but the last are written directly.
       if (kind === 'etcd' && index < 1023) taken.add(await fillEtcd(root, index, record))
       else taken.add(await filler.register(record))
     }
@@ -179,7 +179,7 @@ test('a ZooKeeper node is named ip:port-NUMBER below leaf_forever, and its claim
   await reader.close()
 })
 
-test('a number freed by hand is taken again once ZooKeeper’s counter is past 1023', async () => {
+test('a number freed by hand is used again once ZooKeeper’s counter is past 1023', async () => {
   const root = `/tree${trees++}`
   const editor = new ZooKeeperClient({ servers: zooKeeper.address })
   await editor.connect()

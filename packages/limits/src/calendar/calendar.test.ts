@@ -19,7 +19,7 @@ test('a day begins after a midnight that does not exist', () => {
   expect(hours(window)).toBe(23)
 })
 
-test('weeks begin on Monday, months on their first, hours where the zone has them', () => {
+test('weeks begin on Monday, months on the first, hours where the zone has them', () => {
   expect(new Calendar('week', 'UTC').windowOf(Date.UTC(2026, 0, 1))).toEqual({
     start: Date.UTC(2025, 11, 29),
     end: Date.UTC(2026, 0, 5),
@@ -47,6 +47,6 @@ test('windows follow each other without a gap through two years', () => {
   }
 })
 
-test('a time zone that nobody knows is refused', () => {
+test('an unknown time zone is refused', () => {
   expect(() => calendarWindow({ limit: 1, unit: 'day', timeZone: 'Mars/Olympus' })).toThrow(/IANA/)
 })

@@ -27,7 +27,7 @@ test('RateLimit, RateLimit-Policy and Retry-After agree on every answer', async 
       expect(headers['X-RateLimit-Remaining']).toBe(String(seconds(now, 'r')))
       expect(headers['X-RateLimit-Reset']).toBe(String(seconds(now, 't')))
       if (isRefused) {
-        // Whoever comes back after either of them is admitted.
+        // A client that returns after either of them is admitted.
         expect(headers['Retry-After']).toBe(String(seconds(now, 't')))
         expect(seconds(now, 'r')).toBe(0)
         clock.step(seconds(now, 't') * 1000)
@@ -39,7 +39,7 @@ test('RateLimit, RateLimit-Policy and Retry-After agree on every answer', async 
 })
 
 test.each(['open', 'closed'] as const)(
-  'a limit that could not be asked says so and shows no numbers: %s',
+  'a limit that could not be checked says so and shows no numbers: %s',
   async (source) => {
     const answer: Answer = {
       allowed: source === 'open',
@@ -60,7 +60,7 @@ test.each(['open', 'closed'] as const)(
   },
 )
 
-test('legacy headers are sent only where asked for, and name the tightest limit', async () => {
+test('legacy headers are sent only if requested, and describe the tightest limit', async () => {
   const clock = new FakeClock()
   const limiter = [
     localLimiter(fixedWindow({ limit: 100, windowMs: 1000 }), { name: 'a', clock }),
@@ -72,7 +72,7 @@ test('legacy headers are sent only where asked for, and name the tightest limit'
   expect(headers).toMatchObject({ 'X-RateLimit-Limit': '2', 'X-RateLimit-Remaining': '0' })
 })
 
-test('where several limits refuse, the legacy headers and Retry-After speak of the same one', async () => {
+test('if several limits refuse, the legacy headers and Retry-After describe the same one', async () => {
   const clock = new FakeClock()
   const limiter = [
     localLimiter(fixedWindow({ limit: 1, windowMs: 1000, anchor: 'firstHit' }), { name: 'second', clock }),
@@ -87,7 +87,7 @@ test('where several limits refuse, the legacy headers and Retry-After speak of t
   expect(headers['X-RateLimit-Reset']).toBe('86400')
 })
 
-test('Koa: admits, refuses with problem+json, and holds back', async () => {
+test('Koa: admits, refuses with problem+json, and delays', async () => {
   const runtime = fakeRuntime()
   const open = () => {
     const sent: Record<string, string> = {}

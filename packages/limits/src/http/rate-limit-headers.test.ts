@@ -5,7 +5,7 @@ import { limitRequests } from './express.ts'
 import { ipKey } from './ip-key.ts'
 import { limitHeader, policyHeader } from './rate-limit-headers.ts'
 
-test('addresses are keys: IPv4 whole, IPv6 by its network', () => {
+test('addresses are keys: IPv4 in full, IPv6 by network', () => {
   expect(ipKey('192.0.2.7')).toBe('192.0.2.7')
   expect(ipKey('::ffff:192.0.2.7')).toBe('192.0.2.7')
   expect(ipKey('2001:db8:1:2:3:4:5:6')).toBe(ipKey('2001:db8:1:2:ffff::1'))

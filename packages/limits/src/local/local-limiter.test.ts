@@ -17,7 +17,7 @@ import {
 } from '../spec/specs.ts'
 import { localLimiter } from './local-limiter.ts'
 
-test('keys that are unused again are forgotten while others come', () => {
+test('keys that are unused again are forgotten while others arrive', () => {
   const clock = new FakeClock()
   const limiter = localLimiter(fixedWindow({ limit: 1, windowMs: 1000 }), { clock })
   for (let key = 0; key < 1000; key++) limiter.take(`old:${key}`)
@@ -27,7 +27,7 @@ test('keys that are unused again are forgotten while others come', () => {
   expect(limiter.counts.evicted).toBe(0)
 })
 
-test('a full table drops a key near to unused, and counts it', () => {
+test('a full table drops a nearly unused key, and counts it', () => {
   const clock = new FakeClock()
   const limiter = localLimiter(tokenBucket({ capacity: 10, refill: 1, perMs: 1000 }), { clock, maxKeys: 8 })
   limiter.take('heavy', 10)
@@ -37,7 +37,7 @@ test('a full table drops a key near to unused, and counts it', () => {
   expect(limiter.take('heavy').allowed).toBe(false)
 })
 
-test('options out of range throw where the mistake is made', () => {
+test('options out of range throw in the call that passes them', () => {
   expect(() => fixedWindow({ limit: 0, windowMs: 1 })).toThrow(/option limit/)
   expect(() => tokenBucket({ capacity: 1, refill: 1 / 3, perMs: 1000 })).toThrow(/1 per 3000 ms/)
   expect(() => tokenBucket({ capacity: 2 ** 50, refill: 1, perMs: 1001 })).toThrow(/2\^52/)
@@ -45,7 +45,7 @@ test('options out of range throw where the mistake is made', () => {
   expect(() => localLimiter(fixedWindow({ limit: 1, windowMs: 1 }), { maxKeys: 0 })).toThrow(/maxKeys/)
 })
 
-test('all charges every limit or none', () => {
+test('`all` charges every limit or none', () => {
   const clock = new FakeClock()
   const second = localLimiter(tokenBucket({ capacity: 2, refill: 2, perMs: 1000 }), { clock, name: 'second' })
   const hour = localLimiter(slidingLog({ limit: 3, windowMs: 3_600_000 }), { clock, name: 'hour' })
@@ -60,7 +60,7 @@ test('all charges every limit or none', () => {
 })
 
 describe('wait', () => {
-  test('serves first come first served, each when the limit has room', async () => {
+  test('serves first come, first served, each when the limit has room', async () => {
     const clock = new FakeClock()
     const limiter = localLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 100 }), { clock, timers: clock })
     const served: string[] = []
@@ -88,7 +88,7 @@ describe('wait', () => {
     expect(served).toEqual(['large', 'small'])
   })
 
-  test('is refused at once where its turn comes too late, never comes, or the line is full', async () => {
+  test('is refused at once if its turn comes too late, never comes, or the queue is full', async () => {
     const clock = new FakeClock()
     const options = { clock, timers: clock, maxWaiting: 1 }
     const limiter = localLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 60_000 }), options)
@@ -106,7 +106,7 @@ describe('wait', () => {
     await expect(limiter.wait('k', 1, { signal: gone.signal })).rejects.toThrow('the caller left')
   })
 
-  test('a leaky queue lets its calls go one interval apart', async () => {
+  test('a leaky queue lets calls through one interval apart', async () => {
     const clock = new FakeClock()
     const limiter = localLimiter(leakyQueue({ intervalMs: 50, queue: 10 }), { clock, timers: clock })
     const start = clock.now()
@@ -118,7 +118,7 @@ describe('wait', () => {
     expect(left).toEqual([0, 50, 100])
   })
 
-  test('one that leaves while its call is admitted gives the units back', async () => {
+  test('a caller that leaves while its call is admitted gives the units back', async () => {
     const clock = new FakeClock()
     const limiter = localLimiter(concurrency({ limit: 1, leaseMs: 100_000 }), { clock, timers: clock })
     const gone = new AbortController()
@@ -146,20 +146,23 @@ describe('a flood of new keys', () => {
     calendarWindow({ limit: 3, unit: 'hour' }),
     concurrency({ limit: 3, leaseMs: 1000 }),
   ]
-  test.each(specs.map((spec) => [specId(spec), spec] as const))('frees nobody who is denied: %s', (_, spec) => {
-    const clock = new FakeClock()
-    const limiter = localLimiter(spec, { clock, maxKeys: 100 })
-    const attackers = Array.from({ length: 40 }, (_, index) => `attacker:${index}`)
-    for (const key of attackers) for (let call = 0; call < 4; call++) limiter.take(key)
-    for (let index = 0; index < 20_000; index++) {
-      if (index % 100 === 0) clock.step(1)
-      // Newcomers that are used up to the last unit are not denied yet.
-      for (let call = 0; call < 1 + (index % 3); call++) limiter.take(`new:${index}`)
-    }
-    const freed = attackers.filter((key) => limiter.take(key).allowed)
-    expect(freed).toEqual([])
-    expect(limiter.size).toBeLessThanOrEqual(100)
-  })
+  test.each(specs.map((spec) => [specId(spec), spec] as const))(
+    'does not free anybody who is denied: %s',
+    (_, spec) => {
+      const clock = new FakeClock()
+      const limiter = localLimiter(spec, { clock, maxKeys: 100 })
+      const attackers = Array.from({ length: 40 }, (_, index) => `attacker:${index}`)
+      for (const key of attackers) for (let call = 0; call < 4; call++) limiter.take(key)
+      for (let index = 0; index < 20_000; index++) {
+        if (index % 100 === 0) clock.step(1)
+        // New keys with no unit left have not been denied yet.
+        for (let call = 0; call < 1 + (index % 3); call++) limiter.take(`new:${index}`)
+      }
+      const freed = attackers.filter((key) => limiter.take(key).allowed)
+      expect(freed).toEqual([])
+      expect(limiter.size).toBeLessThanOrEqual(100)
+    },
+  )
 
   test('a table full of denied keys drops the one that is admitted again soonest, and counts it', () => {
     const clock = new FakeClock()

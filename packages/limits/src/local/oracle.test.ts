@@ -41,7 +41,7 @@ function check(spec: LimitSpec, oracle: Oracle, nowMs: number, cost: number, ans
 }
 
 test.each(Object.entries(specs))(
-  '%s answers exactly as the rational oracle, to the millisecond, whatever the clock does',
+  '%s answers exactly like the rational oracle, to the millisecond, whatever the clock does',
   (_, spec) => {
     const cases = spec.chain((made) =>
       fc.tuple(fc.constant(made), history(reachOf(made), { stepsBack: true, refunds: true })),
@@ -53,7 +53,7 @@ test.each(Object.entries(specs))(
         const oracle = oracleOf(made)
         for (const { moveMs, call, cost } of steps) {
           now = Math.max(0, now + moveMs)
-          // A refund of nothing does not even look.
+          // A refund of nothing does not even check.
           if (call !== 'refund' || cost > 0) oracle.look(now)
           if (call === 'refund') {
             limiter.refund('k', cost)

@@ -27,7 +27,7 @@ test('a burst shares readings, 32 calls at most; the next turn reads again', asy
   expect(clock.now()).toBe(3000)
 })
 
-test('calls apart from each other always read', async () => {
+test('calls with time in between always read the clock', async () => {
   let time = 0
   const clock = new TurnClock(
     () => ++time,

@@ -58,7 +58,7 @@ test.each(malformed)('%s is refused when a policy is loaded, in every form of on
   expect(() => parsePolicyText(file, 'p', () => `# all\n1\n${value}\n`)).toThrow(
     new RegExp(`^p:2: the dict file d\\.dat, line 3: .*${why.source}`),
   )
-  // Nor can a policy that was made by hand bring it into force.
+  // Nor can a policy built in code activate it.
   const policy = parsePolicy(JSON.stringify({ dicts: { d: ['1'] }, ...document }).replace(JSON.stringify(value), '"2"'))
   const service = new RuleService()
   for (const wrong of [
@@ -78,7 +78,7 @@ test.each(malformed)('%s is refused when a policy is loaded, in every form of on
 test.each([
   ...['add-comment', 'ip-10-0-0-1', '10.0.0.1-prod', 'a/33', '10/8', '2026-05-05', '12:30:45', 'aa:bb:cc:dd:ee:ff'],
   ...['1.2.3', '120.0.6099.109', 'std::map', '*', '-', '/', '5', '-5', '1..5', 'x.*'],
-])('%s is a text like others', (value) => {
+])('%s is a text like any other', (value) => {
   const matches = compileValues([value])
   expect(matches(value)).toBe(true)
   expect(matches(`${value} `)).toBe(false)
@@ -98,7 +98,7 @@ test('an address is the same in all its spellings', () => {
   expect(compileValues(['::/0'])('2001:db8::1')).toBe(true)
 })
 
-test('ranges that overlap, lie within each other and touch are all of them', () => {
+test('ranges that overlap, contain each other or touch are all of them', () => {
   const matches = compileValues(['10.0.0.5-10.0.0.20', '10.0.0.0/29', '10.0.0.7', '10.0.0.21', '10.0.1.*', 'fe80::/10'])
   const isIn = (last: number) => matches(`10.0.0.${last}`)
   expect(Array.from({ length: 30 }, (_, last) => last).filter((last) => !isIn(last))).toEqual([

@@ -29,7 +29,7 @@ test.each([
   expect(answers).toEqual([...Array(admitted).fill(true), false, false])
 })
 
-test('rules with the same return count apart, also where they differ in nothing else', async () => {
+test('rules with the same return value count separately, even if they differ in nothing else', async () => {
   const { service, through, code } = serve(`rule : [count] [uid=+] [time=60; count=2] [result=2; return=1]
 rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]
 rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]`)
@@ -38,11 +38,11 @@ rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]`)
   expect(await through({ uid: '1' })).toBe(true)
   expect(await code({ uid: '1' })).toBe(1)
   expect(service.rules().map(({ over }) => over)).toEqual([1, 0, 0])
-  // The value of a number belongs to its first rule.
+  // The value for a number belongs to its first rule.
   expect(await service.value(1, { uid: '1' })).toMatchObject({ used: 2 })
 })
 
-test('return=0 is a number like others', async () => {
+test('return=0 is a number like any other', async () => {
   const { through, service } = serve('rule : [count] [uid=+] [time=60; count=1] [result=2; return=0]')
   expect([await through({ uid: '1' }), await through({ uid: '1' })]).toEqual([true, false])
   expect(await service.value(0, { uid: '1' })).toMatchObject({ used: 1 })
@@ -63,7 +63,7 @@ rule : [direct] [tag!=1-10,vip] [time=1; count=0] [result=2; return=7]`)
   expect([await code({ ip: '10.0.1.1' }), await code({ ip: '10.0.0.1' }), await code({ ip: 'here' })]).toEqual([
     6, 0, 0,
   ])
-  // Where text is named, text can be told apart.
+  // If texts are listed, they are distinguished.
   expect([await code({ tag: 'vip' }), await code({ tag: 'other' }), await code({ tag: '4' })]).toEqual([0, 7, 0])
 })
 
@@ -86,7 +86,7 @@ test('two bounds on one key are a range, in every form of a policy', async () =>
   expect(await counted.through({ uid: '11' })).toBe(false)
 })
 
-test('section names in capitals are the same sections', () => {
+test('section names are not case-sensitive', () => {
   const text = '[RULES]\nrule : [direct] [uid=1] [time=1; count=0] [result=4; return=5]\n[Result]\n4 : {"Ret_type":4}\n'
   expect(parsePolicyText(text)).toMatchObject({ rules: [{ returnCode: 5 }], results: { 4: { Ret_type: 4 } } })
 })
@@ -99,7 +99,7 @@ test.each(['toString', '__proto__', 'constructor', 'hasOwnProperty'])('a dict ma
   expect(service.load(policy)).toBe(2)
   expect(service.diff(1, 2).changedDicts).toEqual([])
   const yaml = `rules: [{ return: 5, method: direct, when: { uid: { in: "${name}" } }, result: 2 }]`
-  // One that is not there is told when it is loaded, not with every call.
+  // A missing one is reported when the policy is loaded, not with every call.
   expect(() => parsePolicyText(`[rules]\n${rule}`)).toThrow(/is not in \[dicts\]/)
   expect(() => parsePolicy(yaml)).toThrow(/is not in \[dicts\]/)
   const document = parsePolicy(`dicts: { "${name}": [a, b] }\n${yaml}`)

@@ -46,7 +46,7 @@ describe('conditions', () => {
     expect(fitsNot.filter((value) => matches(value))).toEqual([])
   })
 
-  test('k @ dict and k !@ dict', () => {
+  test('operators k @ dict and k !@ dict', () => {
     const dicts = new Map([['d', (value: string) => value === 'x']])
     expect(compileCondition(parseCondition('k @ d'), dicts)('x')).toBe(true)
     expect(compileCondition(parseCondition('k !@ d'), dicts)('x')).toBe(false)
@@ -74,7 +74,7 @@ test('a policy file is read, and survives every conversion unchanged', () => {
   expect(parsePolicy(sample, 'x', read)).toEqual(policy)
 })
 
-test('the YAML form in short', () => {
+test('a policy in the short YAML form is read', () => {
   const policy = parsePolicy(`timeZone: Europe/Berlin
 dicts:
   staff: ['1', 2]
@@ -93,7 +93,7 @@ rules:
   expect(policy.rules[0]!.conditions.map(({ op }) => op)).toEqual(['is', 'any', 'notIn'])
 })
 
-test('numbers among the values of a YAML or JSON policy keep their digits', () => {
+test('numbers in the values of a YAML or JSON policy keep their digits', () => {
   const policy = parsePolicy(`dicts: { d: [2121914418680830963, 007] }
 rules:
   - { return: 1, method: direct, when: { uid: 2121914418680830963, zip: [007, 1.50], n: { above: 5, below: 0x10 } }, result: 2 }
@@ -119,7 +119,7 @@ test.each(['a,b', 'a;b', '+', 'a{~}', 'a\nb'])(
   },
 )
 
-// Each line is nine times the one before: some hundred bytes that would unfold to gigabytes.
+// Each line is nine times the one before: about a hundred bytes would expand to gigabytes.
 const aliases = [...'bcdefghij']
   .map((name, index) => `  - &${name} [${Array(9).fill(`*${'abcdefghij'[index]}`).join(', ')}]\n`)
   .join('')

@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 const dayMs = 86_400_000
-/** Half a second before midnight in UTC, so that walks have a day's edge within their reach. */
+/** Half a second before midnight UTC, so that the walks can cross the end of a day. */
 const startMs = Date.UTC(2026, 2, 28, 23, 59, 59, 500)
 
 interface Clock {
@@ -36,7 +36,7 @@ const stores: Record<string, (clock: Clock) => RuleStore> = {
     new RedisRuleStore(client, { testClock, prefix: `{w${prefixes++}}`, leakStorage: 'zset', deadlineMs: 20_000 }),
 }
 
-/** A rule with a span, and what one stretch of the clock within a span may admit; for `base` the free calls of a day beside it. */
+/** A rule with a span, and how much one stretch of the clock within a span may admit; for `base`, a day's free calls on top. */
 interface Walked {
   readonly rule: string
   readonly spanMs: number
@@ -68,7 +68,7 @@ function open(store: string, rule: string) {
   return { clock, service, isAdmitted, drain }
 }
 
-/** Readings cut into stretches that differ by at most a span. */
+/** Splits readings into stretches that differ by at most a span. */
 class Stretches {
   count = 1
   #low = Number.POSITIVE_INFINITY

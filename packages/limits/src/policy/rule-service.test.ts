@@ -90,7 +90,7 @@ describe.each(Object.keys(stores))('on %s', (name) => {
     for (let call = 0; call < 3; call++) expect(await through({ ip: '10.0.0.1' })).toBe(0)
   })
 
-  test('a time of 86400 is a day of the calendar in the policy’s time zone, with one midnight for all', async () => {
+  test('a time of 86400 is a calendar day in the policy’s time zone, with one midnight for all', async () => {
     const { clock, through } = open('rule : [count] [uid=+] [time=86400; count=1] [result=2; return=1]')
     clock.at = Date.UTC(2026, 0, 1, 15, 59, 58)
     expect(await through({ uid: '1' })).toBe(0)
@@ -100,7 +100,7 @@ describe.each(Object.keys(stores))('on %s', (name) => {
     expect(await through({ uid: '1' })).toBe(0)
   })
 
-  test('direct rules are white and black lists where they stand; the first rule that is over wins', async () => {
+  test('direct rules are allow and deny lists in their position; the first rule that is over wins', async () => {
     const { through, service } = open(
       `rule : [direct] [uid @ white] [time=1; count=0] [result=1; return=101]
        rule : [direct] [ip @ black] [time=1; count=0] [result=2; return=103]
@@ -121,7 +121,7 @@ describe.each(Object.keys(stores))('on %s', (name) => {
     expect((await service.browse({ act: 'ask', uid: '9' })).row).toMatchObject({ Ret_type: 1, Version: 1 })
   })
 
-  test('browse and update are apart, count=0 is unlimited, denied calls are not counted', async () => {
+  test('browse and update are separate, count=0 is unlimited, denied calls are not counted', async () => {
     const { service, through } = open(
       `rule : [count] [act=a; uid=+] [time=60; count=2] [result=2; return=1]
        rule : [count] [act=b; uid=+] [time=60; count=0] [result=2; return=2]`,
@@ -141,13 +141,13 @@ describe.each(Object.keys(stores))('on %s', (name) => {
       const { through, service } = open(`rule : [${method}] [uid=+] [time=3600; count=3] [result=2; return=1]`)
       const codes = await Promise.all(Array.from({ length: 50 }, () => through({ uid: 'x' })))
       expect(codes.filter((code) => code === 0)).toHaveLength(3)
-      // Nor does looking, however many look at once, take anything out of a list.
+      // Nor do checks, however many at once, remove anything from a list.
       await Promise.all(Array.from({ length: 50 }, () => service.browse({ uid: 'x' })))
       expect(await service.value(1, { uid: 'x' })).toMatchObject({ used: 3 })
     }
   })
 
-  test('counters are apart by value, also with | and : in them, and together where {~} says so', async () => {
+  test('counters are separate by value, even with | and : in them, and shared where {~} says so', async () => {
     const { through } = open(
       `rule : [count] [a=+; b=+] [time=60; count=1] [result=2; return=1]
        rule : [count] [act=ask,answer{~}; uid=+] [time=60; count=1] [result=2; return=2]`,
@@ -174,7 +174,7 @@ describe.each(Object.keys(stores))('on %s', (name) => {
     expect(await through({ uid: '1' })).toBe(0)
   })
 
-  test('a counter that runs out while it is counted never becomes a ban for good', async () => {
+  test('a counter that expires while it is counted never becomes a permanent ban', async () => {
     const { clock, through } = open('rule : [count] [uid=+] [time=1; count=1] [result=2; return=1]')
     for (let second = 0; second < 20; second++) {
       clock.at = startMs + second * 1000
@@ -254,7 +254,7 @@ test('history, diff and rollback; the version counts on', () => {
   expect(() => service.rollback(99)).toThrow(/unknown policy version 99/)
 })
 
-test('a flood of new values frees no value that is over its count', async () => {
+test('a flood of new values does not free a value that is over its count', async () => {
   const store = new MemoryRuleStore({ maxCounters: 50 })
   const policy = parsePolicyText('[rules]\nrule : [count] [uid=+] [time=600; count=2] [result=2; return=1]\n', 'flood')
   const service = new RuleService({ store })

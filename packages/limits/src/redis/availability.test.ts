@@ -6,7 +6,7 @@ import { Availability, DeadlineError } from './availability.ts'
 
 const deadlineMs = 40
 
-/** An availability over a Redis that is never asked, and how many timers it has set. */
+/** An availability for a Redis that is never asked, and how many timers it has set. */
 function availability() {
   let timersSet = 0
   const timers: Timers = {
@@ -22,7 +22,7 @@ function availability() {
 
 const never = () => new Promise<never>(() => {})
 
-/** How long a call lasts that gets no reply. */
+/** How long a call without a reply takes. */
 async function unanswered(calls: Availability): Promise<number> {
   const startedAt = steadyClock.now()
   await expect(calls.call(never)).rejects.toBeInstanceOf(DeadlineError)
@@ -46,7 +46,7 @@ test('a thousand answered calls share one timer', async () => {
   expect(timersSet()).toBe(1)
 })
 
-test('an answer after the deadline is not heard', async () => {
+test('an answer after the deadline is ignored', async () => {
   const { calls } = availability()
   let answer: (value: string) => void = () => {}
   const heard: unknown[] = []
@@ -69,7 +69,7 @@ test('an answer after the deadline is not heard', async () => {
   expect(heard).toEqual([expect.any(DeadlineError)])
 })
 
-test('a client that throws instead of rejecting has failed, as any other', async () => {
+test('a client that throws instead of rejecting counts as failed too', async () => {
   const { calls } = availability()
   const thrown = new Error('not open')
   const throwing = () => {

@@ -4,10 +4,10 @@ import { AwakeLoop } from './awake-loop.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** An hour, so that no slow machine ends it. */
+/** An hour, so that it never ends on a slow machine. */
 const longMs = 3_600_000
 
-/** How the loop is turned, counted by the immediates that are asked for beside the test's own. */
+/** How often the loop turns, counted by the immediates requested besides the test's own. */
 function watchedLoop(maxMs: number, cores = 2) {
   let asked = 0
   const loop = new AwakeLoop(maxMs, {
@@ -21,7 +21,7 @@ function watchedLoop(maxMs: number, cores = 2) {
   return { loop, asked: () => asked }
 }
 
-test('the loop turns for a reply where the last one came in time, until it is there', async () => {
+test('the loop stays awake for a reply if the last one came in time, until it arrives', async () => {
   const { loop, asked } = watchedLoop(longMs)
   loop.sent(steadyClock.now())
   await turn()
@@ -37,7 +37,7 @@ test('the loop turns for a reply where the last one came in time, until it is th
   expect(asked()).toBe(atEnd)
 })
 
-test('no reply is awaited awake after one that took too long', async () => {
+test('the loop does not stay awake for a reply after one that took too long', async () => {
   const { loop, asked } = watchedLoop(1)
   loop.sent(steadyClock.now())
   loop.answered(0.5)
@@ -50,7 +50,7 @@ test('no reply is awaited awake after one that took too long', async () => {
   expect(asked()).toBe(before)
 })
 
-test('a reply that does not come is awaited awake for so long and no longer', async () => {
+test('the loop stays awake for a missing reply only for the configured time', async () => {
   const { loop, asked } = watchedLoop(1)
   loop.sent(steadyClock.now())
   loop.answered(0.5)
@@ -60,7 +60,7 @@ test('a reply that does not come is awaited awake for so long and no longer', as
   expect(asked()).toBe(1)
 })
 
-test('on one core the loop never turns: Redis could not run', async () => {
+test('on one core the loop never stays awake, because Redis could not run', async () => {
   const { loop, asked } = watchedLoop(longMs, 1)
   loop.sent(steadyClock.now())
   loop.answered(0.05)

@@ -30,7 +30,7 @@ function casesOf(spec: fc.Arbitrary<LimitSpec>) {
 }
 
 test.each(Object.entries(specs))(
-  '%s on Redis answers as the one in process to every history, whatever the clock does',
+  '%s on Redis answers every history like the one in process, whatever the clock does',
   async (_, spec) => {
     await fc.assert(
       fc.asyncProperty(casesOf(spec), async ([made, steps]) => {
@@ -56,7 +56,7 @@ test.each(Object.entries(specs))(
 )
 
 test.each(Object.entries(specs))(
-  '%s: calls of one turn are one script call and are answered as if they had come one by one',
+  '%s: calls of one turn become one script call and are answered as if they had come one by one',
   async (_, spec) => {
     await fc.assert(
       fc.asyncProperty(casesOf(spec), async ([made, steps]) => {
@@ -74,7 +74,7 @@ test.each(Object.entries(specs))(
   },
 )
 
-/** Turns of the event loop: time moves on, a key may be blocked or given units back, then calls of one cost. */
+/** Turns of the event loop: time passes, a key may be blocked or get units back, then come calls of one cost. */
 function turnsOf(spec: fc.Arbitrary<LimitSpec>) {
   return spec.chain((made) => {
     const reachMs = made.kind === 'calendarWindow' ? 7_200_000 : spanMs(made)

@@ -84,7 +84,7 @@ test('after every call every key has an expiry, and an idle Redis ends empty', a
     expect(await keysWithoutExpiry(client)).toEqual([])
     await limiter.reset('k')
   }
-  // What is left: blocks of 100 ms and states of 300, with a second of grace; marks of refunds stay a minute or more.
+  // What remains: blocks of 100 ms and states of 300 ms, with a second of grace; marks of refunds stay a minute or more.
   await waitFor(async () => (await client.keys('*')).every((key) => key.includes(':refund:')), {
     what: 'all states to expire',
   })
@@ -107,7 +107,7 @@ test('a block neither shortens nor forgets the state behind it', async () => {
   }
 })
 
-test('calls of one turn for one key are one script call; a denied key is answered from memory until it may retry', async () => {
+test('calls of one turn for one key become one script call; a denied key is answered from memory until it may retry', async () => {
   const limiter = redisLimiter(fixedWindow({ limit: 50, windowMs: 3_600_000 }), client, patient)
   await limiter.take('warm')
   const before = await scriptCalls()
@@ -119,7 +119,7 @@ test('calls of one turn for one key are one script call; a denied key is answere
   expect(again).toMatchObject({ allowed: false, source: 'denied-memory' })
   expect(again.retryAfterMs).toBeLessThanOrEqual(answers[99]!.retryAfterMs!)
   expect(await scriptCalls()).toBe(before + 1)
-  // What this process knows to have changed is asked again: a refund, a reset.
+  // After changes that this process knows of, Redis is asked again: a refund, a reset.
   await limiter.refund('k', 1)
   expect(await limiter.take('k')).toMatchObject({ allowed: true, source: 'redis' })
   expect((await limiter.take('k')).allowed).toBe(false)
@@ -175,7 +175,7 @@ describe('all', () => {
     log: redisLimiter(slidingLog({ limit: 3, windowMs: 60_000 }), redis, { ...options, name: 'log' }),
   })
 
-  test('charges every limit or none and names every violated one', async () => {
+  test('charges every limit or none, and names every violated one', async () => {
     const { burst, daily, log } = second(patient)
     const together = all([burst, daily, log])
     expect(await together.take('u', 2)).toMatchObject({ allowed: true, violated: [], retryAfterMs: 0 })
@@ -189,7 +189,7 @@ describe('all', () => {
     expect((await daily.peek('y')).remaining).toBe(4)
   })
 
-  test('admits exactly what the tightest limit does under concurrent calls', async () => {
+  test('admits exactly as much as the tightest limit under concurrent calls', async () => {
     const { daily, log } = second(patient)
     const together = all([daily, log])
     const answers = await Promise.all(Array.from({ length: 50 }, () => together.take('u')))
@@ -197,7 +197,7 @@ describe('all', () => {
     expect((await daily.peek('u')).remaining).toBe(2)
   })
 
-  test('refuses what cannot be atomic', () => {
+  test('refuses keys that cannot be checked atomically', () => {
     const { burst, daily } = second(patient)
     const elsewhere = redisLimiter(fixedWindow({ limit: 1, windowMs: 1 }), client, { name: 'elsewhere' })
     expect(() => all([burst, daily, elsewhere])).toThrow(/share a Redis client/)
@@ -231,7 +231,7 @@ describe('on a cluster of three', () => {
     expect(errors).toEqual([])
   })
 
-  test('all works for one key, and says what is wrong with keys of different slots', async () => {
+  test('`all` works for one key, and says what is wrong with keys in different slots', async () => {
     const redis = toRedis(clusterClient)
     const a = redisLimiter(fixedWindow({ limit: 1, windowMs: 60_000 }), redis, { ...patient, name: 'a' })
     const b = redisLimiter(slidingLog({ limit: 2, windowMs: 60_000 }), redis, { ...patient, name: 'b' })
@@ -262,18 +262,18 @@ describe('with Redis away', () => {
     await proxy.close()
   })
 
-  test('each policy answers within its deadline, then at once; on return nothing that waited is charged', async () => {
+  test('each policy answers within its deadline, then at once; after Redis returns nothing that waited is charged', async () => {
     proxy.faults.isBlackHole = true
     const { open, closed, local } = limiters as Record<'open' | 'closed' | 'local', RedisLimiter>
-    // Set before theirs, in the same event loop: however late timers are, one of three deadlines is not due before one of one.
+    // Set before their timers, in the same event loop: however late timers are, three deadlines end after one.
     const threeDeadlines = new Promise((resolve) => setTimeout(resolve, 600, 'late'))
-    // Many turns, so that many script calls are on their way when the first deadline passes.
+    // Many turns, so that many script calls are in flight when the first deadline passes.
     const waiting: Promise<unknown>[] = []
     for (let turn = 0; turn < 20; turn++) {
       waiting.push(open.take('k'), closed.take(`k${turn}`), local.take('k'))
       await new Promise((resolve) => setImmediate(resolve))
     }
-    // The bound is a deadline, not twenty of them.
+    // The limit is one deadline, not twenty.
     expect(await Promise.race([Promise.all(waiting), threeDeadlines])).not.toBe('late')
     await waitFor(async () => {
       for (const limiter of [open, closed, local]) await limiter.take('more')
@@ -295,7 +295,7 @@ describe('with Redis away', () => {
     expect((await open.take('back')).source).toBe('redis')
   })
 
-  test('listeners that throw keep no caller waiting, and no limit open for good', async () => {
+  test('listeners that throw leave no caller waiting, and no limit open permanently', async () => {
     const throwing = () => {
       throw ownError
     }
@@ -343,13 +343,13 @@ describe('with Redis away', () => {
     proxy.faults.serverDelayMs = 0
     proxy.cut()
     expect((await taking).source).toBe('open')
-    // Behind what the client sends again by itself.
+    // After everything that the client resends on its own.
     await far.ping()
     expect(await near.peek('k')).toMatchObject({ remaining: 1, source: 'redis' })
   })
 })
 
-test('wait lets calls pass in their order, each when Redis admits it, and refuses at once what would come too late', async () => {
+test('wait lets calls pass in order, each when Redis admits it, and refuses at once those that would come too late', async () => {
   const limiter = redisLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 100 }), client, patient)
   const started = performance.now()
   const served: number[] = []
@@ -361,7 +361,7 @@ test('wait lets calls pass in their order, each when Redis admits it, and refuse
   const answers = await Promise.all(waits)
   expect(served).toEqual([0, 1, 2, 3])
   expect(answers.every(({ allowed, source }) => allowed && source === 'redis')).toBe(true)
-  // Three refills; the first may already be under way by a millisecond.
+  // Three refills; the first may have begun a millisecond earlier.
   expect(performance.now() - started).toBeGreaterThan(3 * 99)
   const slow = redisLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 3_600_000 }), client, patient)
   await slow.take('k')
@@ -386,7 +386,7 @@ test('a lease serves units without a call and never charges more than the limit'
   expect((await scriptCalls()) - before).toBeLessThanOrEqual(5 + 200 + 5)
 })
 
-test.each([0, 1])('a crowd that asks again at once is admitted exactly the limit (awakeMs %s)', async (awakeMs) => {
+test.each([0, 1])('a crowd that retries at once is admitted exactly up to the limit (awakeMs %s)', async (awakeMs) => {
   const limiter = redisLimiter(fixedWindow({ limit: 3000, windowMs: 3_600_000, anchor: 'firstHit' }), client, {
     ...patient,
     awakeMs,
@@ -412,7 +412,7 @@ test('awakeMs is a number from 0 to 1', () => {
   }
 })
 
-test('all takes limiters that were made with one client', async () => {
+test('`all` takes limiters that share one client', async () => {
   const second = redisLimiter(fixedWindow({ limit: 2, windowMs: 60_000 }), client, { name: 'second', prefix: 'one' })
   const hour = redisLimiter(fixedWindow({ limit: 5, windowMs: 3_600_000 }), client, { name: 'hour', prefix: 'one' })
   const both = all([second, hour])
@@ -427,28 +427,25 @@ test('all takes limiters that were made with one client', async () => {
 test.each([
   ['a window', fixedWindow({ limit: 5, windowMs: 600_000 })],
   ['holds', concurrency({ limit: 5, leaseMs: 600_000 })],
-])(
-  'with onUnavailable local a refund of %s gives back what this process charged, and nothing else',
-  async (_, spec) => {
-    const down = await startRedis()
-    const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
-    own.on('error', () => {})
-    const limiter = redisLimiter(spec, own, { onUnavailable: 'local', deadlineMs: 2000, breakerFailures: 1 })
-    expect(await limiter.take('k', 1, 'on-redis')).toMatchObject({ source: 'redis' })
-    await down.stop()
-    await waitFor(async () => (await limiter.take('other', 1, 'x')).source === 'local')
-    // The charge is on Redis, which nobody can reach: it was not given back, and the id may be used again.
-    for (let time = 0; time < 2; time++)
-      await expect(limiter.refund('k', 1, 'on-redis')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
-    expect(await limiter.take('k', 2, 'here')).toMatchObject({ source: 'local', remaining: 3 })
-    expect(await limiter.refund('k', 2, 'here')).toBe(true)
-    expect((await limiter.peek('k')).remaining).toBe(5)
+])('with onUnavailable: local, a refund of %s returns what this process charged, and nothing else', async (_, spec) => {
+  const down = await startRedis()
+  const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
+  own.on('error', () => {})
+  const limiter = redisLimiter(spec, own, { onUnavailable: 'local', deadlineMs: 2000, breakerFailures: 1 })
+  expect(await limiter.take('k', 1, 'on-redis')).toMatchObject({ source: 'redis' })
+  await down.stop()
+  await waitFor(async () => (await limiter.take('other', 1, 'x')).source === 'local')
+  // The charge is on the unreachable Redis: it was not given back, and the id may be used again.
+  for (let time = 0; time < 2; time++)
     await expect(limiter.refund('k', 1, 'on-redis')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
-    own.disconnect()
-  },
-)
+  expect(await limiter.take('k', 2, 'here')).toMatchObject({ source: 'local', remaining: 3 })
+  expect(await limiter.refund('k', 2, 'here')).toBe(true)
+  expect((await limiter.peek('k')).remaining).toBe(5)
+  await expect(limiter.refund('k', 1, 'on-redis')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
+  own.disconnect()
+})
 
-test('a refund tells "already done" from "Redis is away", and so do a block and a reset', async () => {
+test('a refund distinguishes "already done" from "Redis is unreachable", and so do a block and a reset', async () => {
   const down = await startRedis()
   const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
   own.on('error', () => {})
@@ -459,7 +456,7 @@ test('a refund tells "already done" from "Redis is away", and so do a block and 
   await down.stop()
   const unavailable = { code: 'FB_LIMIT_UNAVAILABLE' }
   await expect(limiter.refund('k', 1, 'b')).rejects.toMatchObject(unavailable)
-  // A block that nobody heard of lets an attacker go on, and a reset leaves a customer locked out.
+  // A block that did not arrive lets an attacker continue, and a lost reset leaves a customer locked out.
   const local = redisLimiter(fixedWindow({ limit: 5, windowMs: 60_000 }), own, { onUnavailable: 'local' })
   for (const each of [limiter, local]) {
     for (let call = 0; call < 4; call++) {

@@ -6,7 +6,7 @@ import { ServerScripts } from './server-scripts.ts'
 const deadlineMs = 50
 const script = { name: 'take', source: '', sha1: '' } satisfies RedisScript
 
-test('a reply that was held up does not let later calls come as much too late', async () => {
+test('a delayed reply does not allow later calls to come just as late', async () => {
   const runtime = fakeRuntime()
   const serverAheadMs = 5000
   let wayMs = 1
@@ -20,7 +20,7 @@ test('a reply that was held up does not let later calls come as much too late', 
   }
   const scripts = new ServerScripts(redis as Redis, { deadlineMs, testClock: undefined, runtime })
   const call = async (): Promise<void> => void (await scripts.run(script, [], () => []))
-  // Nothing is known yet: it may run at any time.
+  // Nothing is known yet: the script may run at any time.
   await call()
   expect(latest.pop()).toBe('')
   wayMs = 1200

@@ -30,7 +30,7 @@ function batcherByHand() {
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('half of a crowd is on its way again before the other half is answered', async () => {
+test('half of a crowd has asked again before the other half is answered', async () => {
   const { batcher, sizes, reply } = batcherByHand()
   let answered = 0
   const caller = async () => {
@@ -50,7 +50,7 @@ test('half of a crowd is on its way again before the other half is answered', as
   await turn()
   expect({ answered, sizes }).toEqual({ answered: 100, sizes: [100, 50, 50] })
 
-  // While the other half is on its way, a reply's callers are answered all at once.
+  // While the other half is in flight, the callers of a reply are answered all at once.
   reply()
   await turn()
   expect({ answered, sizes }).toEqual({ answered: 150, sizes: [100, 50, 50, 50] })

@@ -8,7 +8,7 @@ import { WaitingLine } from './waiting-line.ts'
 
 const slow = tokenBucket({ capacity: 1, refill: 1, perMs: 100 })
 
-/** A line over a limiter in process whose calls and timers are counted. */
+/** A queue on top of an in-process limiter, with counts of its calls and timers. */
 function countedLine(spec: LimitSpec, maxWaiting = 100_000) {
   const clock = new FakeClock()
   const limiter = localLimiter(spec, { clock })
@@ -44,27 +44,30 @@ function waiting(line: WaitingLine, count: number): { controllers: AbortControll
   return { controllers, outcomes }
 }
 
-describe('leaving a line', () => {
+describe('leaving the queue', () => {
   const orders: Record<string, (index: number, count: number) => number> = {
     'from the front': (index) => index,
     'from the back': (index, count) => count - 1 - index,
     'in any order': (index, count) => (index * 7919) % count,
   }
-  test.each(Object.entries(orders))('%s: each costs the same, however many wait, and is gone at once', (_, order) => {
-    const count = 20_000
-    const { line, limiter, work, clock } = countedLine(slow)
-    limiter.take('k')
-    const { controllers } = waiting(line, count)
-    const before = { ...work, pending: clock.pending }
-    for (let index = 0; index < count; index++) {
-      controllers[order(index, count)]!.abort()
-      expect(line.waiting).toBe(count - 1 - index)
-    }
-    // Neither is the limit asked for those that left, nor is anything set up for them.
-    expect(work.takes - before.takes).toBeLessThanOrEqual(1)
-    expect(work.timers - before.timers).toBeLessThanOrEqual(1)
-    expect(clock.pending).toBe(0)
-  })
+  test.each(Object.entries(orders))(
+    '%s: each takes the same time, however many wait, and leaves at once',
+    (_, order) => {
+      const count = 20_000
+      const { line, limiter, work, clock } = countedLine(slow)
+      limiter.take('k')
+      const { controllers } = waiting(line, count)
+      const before = { ...work, pending: clock.pending }
+      for (let index = 0; index < count; index++) {
+        controllers[order(index, count)]!.abort()
+        expect(line.waiting).toBe(count - 1 - index)
+      }
+      // The limit is not checked for those who left, and nothing is set up for them.
+      expect(work.takes - before.takes).toBeLessThanOrEqual(1)
+      expect(work.timers - before.timers).toBeLessThanOrEqual(1)
+      expect(clock.pending).toBe(0)
+    },
+  )
 
   test('the next in line is served when those before it have left, with one more question', async () => {
     const { line, limiter, work, clock } = countedLine(slow)
@@ -78,7 +81,7 @@ describe('leaving a line', () => {
     expect(line.waiting).toBe(0)
   })
 
-  test('one that asks for less than the one before it, which left, is tried at once', async () => {
+  test('one that asks for less than the one before it, which has left, is tried at once', async () => {
     const { line, limiter } = countedLine(tokenBucket({ capacity: 5, refill: 1, perMs: 100 }))
     limiter.take('k', 3)
     const large = new AbortController()
@@ -89,7 +92,7 @@ describe('leaving a line', () => {
     expect(await small).toMatchObject({ allowed: true })
   })
 
-  test('maxWaiting counts those that wait, not those that left', async () => {
+  test('maxWaiting counts those who wait, not those who left', async () => {
     const { line, limiter } = countedLine(slow, 2)
     limiter.take('k')
     const { controllers } = waiting(line, 2)
@@ -101,7 +104,7 @@ describe('leaving a line', () => {
     expect(await Promise.race([outcomes[0], 'waits'])).toBe('waits')
   })
 
-  test('one that leaves while the limit is asked gives back what it was admitted', async () => {
+  test('one that leaves while the limit is checked gives back the units it was granted', async () => {
     let answer: (value: Answer) => void = () => {}
     let refunded = 0
     const runtime = fakeRuntime()
@@ -134,7 +137,7 @@ describe('maxWaitMs', () => {
     'a queue': [leakyQueue({ intervalMs: 100, queue: 1 }), 3],
   }
   test.each(Object.entries(specs))(
-    'refuses at once who would wait longer for those ahead: %s',
+    'refuses callers at once whose wait behind the others would be too long: %s',
     async (_, [spec, served]) => {
       const { line, limiter, clock } = countedLine(spec)
       for (let used = 0; limiter.take('k').allowed; used++) if (used > 10) throw new Error('no limit')
@@ -156,7 +159,7 @@ describe('maxWaitMs', () => {
     },
   )
 
-  test('nobody is refused at once who would have been served in time', async () => {
+  test('no caller is refused at once that would have been served in time', async () => {
     const random = seededRandom(7)
     for (let round = 0; round < 40; round++) {
       const { line, clock } = countedLine(tokenBucket({ capacity: 3, refill: 1, perMs: 50 }))
@@ -168,7 +171,7 @@ describe('maxWaitMs', () => {
       let dueMs = 0
       let free = 3
       const waits = asked.map(({ cost, maxWaitMs }) => {
-        // What the limit gives in this order to those who are admitted.
+        // What the limit grants, in this order, to those who are admitted.
         const needed = Math.max(0, cost - free)
         const turn = dueMs + needed * 50
         const isServed = turn <= maxWaitMs
@@ -186,7 +189,7 @@ describe('maxWaitMs', () => {
     }
   })
 
-  test('one in the middle of the line is refused when its time is over, although others took its units', async () => {
+  test('one in the middle of the queue is refused when its time is over, although others took its units', async () => {
     const { line, limiter, clock } = countedLine(slow)
     limiter.take('k')
     const first = line.wait('k', 1, { maxWaitMs: 10_000 })
@@ -205,7 +208,7 @@ describe('maxWaitMs', () => {
 describe('a paced wait that is aborted', () => {
   const spec = leakyQueue({ intervalMs: 50, queue: 10 })
 
-  test('gives its slot back: those behind it move up, and the next call takes the last one', async () => {
+  test('gives its slot back: those behind it move up, and the next call gets the last one', async () => {
     const runtime = fakeRuntime()
     const { clock } = runtime
     const limiter = localLimiter(spec, { runtime })
@@ -227,22 +230,22 @@ describe('a paced wait that is aborted', () => {
     expect(left).toEqual(['a@0', 'c@50', 'd@100', 'e@150'])
   })
 
-  test('all of very many: each at the same price, and the queue is empty again', async () => {
+  test('very many at once: each takes the same time, and the queue is empty again', async () => {
     const count = 20_000
     const { line, limiter, work, clock } = countedLine(leakyQueue({ intervalMs: 50, queue: count }))
     limiter.take('k')
     const { controllers } = waiting(line, count)
     const { timers } = work
     for (let index = 0; index < count; index++) controllers[(index * 7919) % count]!.abort()
-    // The take before them has one of the places.
+    // The earlier take has one of the places.
     expect(limiter.peek('k').remaining).toBe(count)
-    // Only whoever is first has a timer, so only where the first left another one is set.
+    // Only the first has a timer, so another timer is set only if the first has left.
     expect(work.timers - timers).toBeLessThan(count)
     expect(line.waiting).toBe(0)
     expect(clock.pending).toBe(0)
   })
 
-  test('a slot that a plain take follows is not given to a second call', async () => {
+  test('a slot that is followed by a plain take is not given to a second call', async () => {
     const runtime = fakeRuntime()
     const { clock } = runtime
     const limiter = localLimiter(spec, { runtime })

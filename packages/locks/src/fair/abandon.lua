@@ -1,4 +1,4 @@
--- An owner stops waiting: it leaves the queue, and passes the lock on where that was just reserved for it.
+-- An owner stops waiting: it leaves the queue, and passes the lock on if it was just reserved for the owner.
 --
 -- ARGV 4 owner
 forget(ARGV[4])

@@ -1,7 +1,7 @@
 -- Takes a fair lock when it is the owner's turn, or puts the owner at the end of the queue.
 --
--- ARGV 4 owner, 5 lease ms, 6 whether the owner will wait (1 or 0), 7 to 9 what next-token.lua is told
--- Returns the token (> 0) when taken, otherwise -1 - remaining ms of the holder's lease, so 0 where that has no end.
+-- ARGV 4 owner, 5 lease ms, 6 whether the owner will wait (1 or 0), 7 to 9 the arguments of next-token.lua
+-- Returns the token (> 0) when taken, otherwise -1 - remaining ms of the holder's lease, so 0 if it has no end.
 local owner = ARGV[4]
 local mayTake = redis.call('HEXISTS', KEYS[1], owner) == 1
 if not mayTake and redis.call('EXISTS', KEYS[1]) == 0 then

@@ -6,7 +6,7 @@ const redis = oneRedis()
 const { open, freshName } = redis
 
 describe('fair lock', () => {
-  test('serves 50 waiters of several processes in the order in which they came', { timeout: 120_000 }, async () => {
+  test('serves 50 waiters of several processes in order of arrival', { timeout: 120_000 }, async () => {
     const clients = [open(), open(), open()]
     for (let repeat = 0; repeat < scale(2, 20); repeat++) {
       const name = freshName()
@@ -29,7 +29,7 @@ describe('fair lock', () => {
     }
   })
 
-  test('is handed over directly: a newcomer cannot come between', async () => {
+  test('is handed over directly: a newcomer cannot get in between', async () => {
     const locks = open()
     const name = freshName()
     const lock = locks.getFairLock(name)
@@ -48,7 +48,7 @@ describe('fair lock', () => {
     const name = freshName()
     const lock = locks.getFairLock(name)
     const first = await lock.lock()
-    // Two waiters of processes that are gone: one long ago, one never heard of.
+    // Two waiters of dead processes: one silent for long, one never heard from.
     await redis.client.rpush(`firebreak_lock_queue:{${name}}`, 'dead-1:1', 'dead-2:1')
     await redis.client.zadd(`firebreak_lock_alive:{${name}}`, Date.now() - 1, 'dead-1:1')
     const waiting = lock.lock()
@@ -57,7 +57,7 @@ describe('fair lock', () => {
     expect((await waiting).isHeld).toBe(true)
   })
 
-  test('goes on after a waiter that died with the lock reserved for it, and after a holder that died', async () => {
+  test('continues after a waiter that died with the lock reserved for it, and after a holder that died', async () => {
     const locks = open({ waiterTtlMs: 150 })
     const name = freshName()
     const lock = locks.getFairLock(name)
@@ -90,7 +90,7 @@ describe('fair lock', () => {
     expect(order).toEqual([1, 2])
   })
 
-  test('a waiter that gives up leaves the queue, and is re-entered by its holder', async () => {
+  test('a waiter that gives up leaves the queue, and a holder re-enters the lock', async () => {
     const locks = open()
     const name = freshName()
     const lock = locks.getFairLock(name)

@@ -1,8 +1,8 @@
--- The queue of a fair lock. Standing before the fair lock's scripts, it gives them their functions.
+-- The queue of a fair lock. The fair lock's scripts are appended to this file and use its functions.
 --
--- KEYS 1 lock hash, 2 queue (list of owners), 3 alive (owners by the end of their patience), 4 token counter,
+-- KEYS 1 lock hash, 2 queue (list of owners), 3 alive (owners by the time until which they count as alive), 4 token counter,
 --      5 token epoch, 6 channel of releases
--- ARGV 1 waiter ttl ms, 2 PUBLISH or SPUBLISH, 3 prefix of the channels on which instances are told of their turn
+-- ARGV 1 waiter ttl ms, 2 PUBLISH or SPUBLISH, 3 prefix of the channels on which instances are notified of their turn
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ttl = tonumber(ARGV[1])
@@ -11,7 +11,7 @@ local function forget(owner)
   if redis.call('ZREM', KEYS[3], owner) == 1 then redis.call('LREM', KEYS[2], 1, owner) end
 end
 
--- The first waiter that has been heard of lately; those before it are dropped.
+-- The first waiter that has shown up recently; those before it are dropped.
 local function firstAlive()
   while true do
     local owner = redis.call('LINDEX', KEYS[2], 0)

@@ -1,7 +1,7 @@
--- The waiters of a process are still there. Also moves on a lock whose holder died: it is free and nobody released it.
+-- Keeps the waiters of a process in the queue. Also passes on a lock whose holder died: it is free, but nobody released it.
 --
 -- ARGV 4… owners
--- Returns those owners that are not in the queue: dropped as dead, or with the lock reserved for them already.
+-- Returns the owners that are not in the queue: dropped as dead, or the lock is already reserved for them.
 local unknown = {}
 for index = 4, #ARGV do
   if redis.call('ZSCORE', KEYS[3], ARGV[index]) then

@@ -1,6 +1,6 @@
 -- Counts a latch down; at zero it is deleted and everyone is notified.
 --
--- Each call has an id, remembered while the latch is up: one that is sent again is not counted twice.
+-- Each call has an id, which is remembered while the latch is up: a call that is sent again is not counted twice.
 --
 -- KEYS 1 count, 2 ids counted, 3 channel
 -- ARGV 1 id, 2 PUBLISH or SPUBLISH

@@ -1,4 +1,4 @@
--- One of several holders entered again (with a lease) or left one of its entries (0): is it still a holder?
+-- One of several holders re-entered (with a lease) or left one of its entries (0): is it still a holder?
 --
 -- KEYS 1 holders by the end of their lease
 -- ARGV 1 owner, 2 lease ms or 0

@@ -2,7 +2,7 @@
 --
 -- KEYS the key of each: a hash with the owner as a field, or a sorted set of owners by the end of their lease
 -- ARGV for each key its lease in ms, and a shape and owner: `hash:OWNER` or `set:OWNER`
--- Returns for each key 1 where it was renewed, 0 where the owner is gone.
+-- Returns for each key 1 if it was renewed, 0 if the owner is gone.
 local answers = {}
 local now
 for index, key in ipairs(KEYS) do

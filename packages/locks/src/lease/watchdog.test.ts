@@ -14,7 +14,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Locks whose connection passes a proxy that can be made to fail. */
+/** Locks whose connection goes through a proxy that can be made to fail. */
 async function openFaulty(options: LocksOptions) {
   const proxy = await FaultProxy.start(server.port)
   const client = new Ioredis(proxy.port, { retryStrategy: () => 20, maxRetriesPerRequest: null })
@@ -55,7 +55,7 @@ describe('watchdog', () => {
     await direct.flushall()
   })
 
-  test('locks that were released in any order are never told as lost', async () => {
+  test('locks that were released in any order are never reported as lost', async () => {
     const locks = new Locks(direct)
     const lost: string[] = []
     locks.onLost(({ name }) => lost.push(name))
@@ -68,7 +68,7 @@ describe('watchdog', () => {
     await locks.close()
   })
 
-  test('survives errors: a connection that is cut again and again costs no lock', async () => {
+  test('survives errors: no lock is lost when a connection is cut again and again', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 3000 })
     const handle = await locks.getLock('cut').lock()
     const startedAt = performance.now()
@@ -85,10 +85,10 @@ describe('watchdog', () => {
     await close()
   })
 
-  test('at the deadline the lock is lost without waiting for Redis, before Redis gives it to others', async () => {
+  test('at the deadline the lock counts as lost without waiting for Redis, before Redis gives it to others', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 900 })
     await locks.withLock('warm', () => {})
-    // The request is long under way: Redis starts to count that much later.
+    // The request travels for long, and Redis starts counting that much later.
     proxy.faults.clientDelayMs = 600
     const handle = await locks.getLock('swallowed').lock()
     proxy.faults.isBlackHole = true
@@ -97,7 +97,7 @@ describe('watchdog', () => {
     expect(await direct.exists('swallowed')).toBe(1)
     await waitFor(() => signal.aborted)
     expect(signal.reason).toMatchObject({ code: 'FB_LOCK_LOST', reason: 'expired', lock: 'swallowed' })
-    // Nothing is asked of Redis for it, which does not answer.
+    // This needs no request to Redis, which does not answer.
     expect(await handle.unlock()).toBe(false)
     proxy.faults.isBlackHole = false
     proxy.cut()
@@ -109,12 +109,12 @@ describe('watchdog', () => {
     await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 300
     const handle = await locks.getLock('slow').lock()
-    // A timer of 300 ms may end in the last millisecond.
+    // A timer of 300 ms may fire in the last millisecond.
     expect(handle.remainingMs).toBeLessThanOrEqual(5000 - 299)
     await close()
   })
 
-  test('an answer that took longer than the lease is no lock', async () => {
+  test('a reply that took longer than the lease does not give a lock', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 5000 })
     await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 200
@@ -122,7 +122,7 @@ describe('watchdog', () => {
     await close()
   })
 
-  test('an unlock whose reply was lost is repeated and true, and the lock is free', async () => {
+  test('an unlock whose reply was lost is repeated and returns true, and the lock is free', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 5000 })
     const lock = locks.getLock('reply lost')
     const handle = await lock.lock()
@@ -136,7 +136,7 @@ describe('watchdog', () => {
     await close()
   })
 
-  test('a lock whose reply was lost is taken by the repetition, once', async () => {
+  test('a lock whose reply was lost is acquired by the repetition, once', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 600_000 })
     await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 60_000
@@ -151,7 +151,7 @@ describe('watchdog', () => {
     await close()
   })
 
-  test('a lock that came after its caller had given up is given back', async () => {
+  test('a lock that arrives after its caller has given up is released', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 60_000 })
     await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 400

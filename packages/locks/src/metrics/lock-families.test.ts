@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { lockFamilies } from './lock-families.ts'
 import { LockMetrics } from './lock-metrics.ts'
 
-test("what locks have been through is told in OpenTelemetry's and Prometheus' terms", () => {
+test('metrics of locks have the form of OpenTelemetry and Prometheus', () => {
   const metrics = new LockMetrics()
   metrics.acquired = 5
   metrics.lost.taken = 2

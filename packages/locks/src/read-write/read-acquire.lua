@@ -1,8 +1,8 @@
 -- Adds a reader, unless there is a writer or a waiting writer.
 --
 -- KEYS 1 writer hash, 2 readers (by the end of their lease), 3 waiting writer, 4 token counter, 5 token epoch
--- ARGV 1 owner, 2 lease ms, 3 to 5 what next-token.lua is told
--- Returns the token (> 0) when taken, otherwise -1 - ms to wait at most, so 0 where that has no end.
+-- ARGV 1 owner, 2 lease ms, 3 to 5 the arguments of next-token.lua
+-- Returns the token (> 0) when taken, otherwise -1 - the most ms to wait, so 0 if that has no end.
 local isWriter = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if not isWriter then
   if redis.call('EXISTS', KEYS[1]) == 1 then return -1 - redis.call('PTTL', KEYS[1]) end

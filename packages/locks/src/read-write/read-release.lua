@@ -2,7 +2,7 @@
 --
 -- KEYS 1 readers, 2 channel
 -- ARGV 1 owner, 2 PUBLISH or SPUBLISH
--- Returns 1 when removed, 0 when its lease was over.
+-- Returns 1 when removed, 0 when its lease had expired.
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)

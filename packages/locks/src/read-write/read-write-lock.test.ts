@@ -6,7 +6,7 @@ const redis = oneRedis()
 const { open, freshName } = redis
 
 describe('read-write lock', () => {
-  test('many read at once, one writes, and never both', async () => {
+  test('many read or one writes, never both at the same time', async () => {
     const clients = [open(), open()]
     const name = freshName()
     let readers = 0
@@ -33,7 +33,7 @@ describe('read-write lock', () => {
     expect(mostReaders).toBeGreaterThan(1)
   })
 
-  test('each reader has a lease of its own: one that died does not live on by the others’ renewals', async () => {
+  test('each reader has its own lease: renewals of others do not keep a dead one alive', async () => {
     const locks = open({ leaseMs: 2400 })
     const name = freshName()
     const { read, write } = locks.getReadWriteLock(name)
@@ -49,7 +49,7 @@ describe('read-write lock', () => {
     expect((await write.tryLock())?.isHeld).toBe(true)
   })
 
-  test('a waiting writer holds new readers back, and lets them in when it gives up', async () => {
+  test('a waiting writer blocks new readers, and lets them in when it gives up', async () => {
     const locks = open()
     const { read, write } = locks.getReadWriteLock(freshName())
     const first = await read.lock()
@@ -84,7 +84,7 @@ describe('read-write lock', () => {
     expect(performance.now() - startedAt).toBeLessThan(10_000)
   })
 
-  test('a writer may read and step down; a reader cannot become a writer; both re-enter', async () => {
+  test('a writer may read and downgrade; a reader cannot become a writer; both re-enter', async () => {
     const locks = open()
     const { read, write } = locks.getReadWriteLock(freshName())
     let stepped: Awaited<ReturnType<typeof read.lock>> | undefined

@@ -1,9 +1,9 @@
--- Takes the write lock when nobody reads or writes. Readers that are there keep their place; while a writer waits
--- for them, new ones are held back, or a stream of readers would keep it out for ever.
+-- Takes the write lock when nobody reads or writes. Current readers keep the lock; while a writer waits for them, new
+-- readers are held back, or a stream of readers would keep the writer out for ever.
 --
 -- KEYS 1 writer hash, 2 readers (by the end of their lease), 3 waiting writer, 4 token counter, 5 token epoch
--- ARGV 1 owner, 2 lease ms, 3 ms to hold new readers back, or 0, 4 to 6 what next-token.lua is told
--- Returns the token (> 0) when taken, otherwise -1 - ms to wait at most, so 0 where that has no end.
+-- ARGV 1 owner, 2 lease ms, 3 ms to hold new readers back, or 0, 4 to 6 the arguments of next-token.lua
+-- Returns the token (> 0) when taken, otherwise -1 - the most ms to wait, so 0 if that has no end.
 if redis.call('EXISTS', KEYS[1]) == 1 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return -1 - redis.call('PTTL', KEYS[1])
 end

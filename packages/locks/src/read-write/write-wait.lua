@@ -1,4 +1,4 @@
--- A writer goes on waiting for readers, or stops: then readers that were held back may look again.
+-- A writer keeps waiting for readers, or stops: then the readers that were held back may try again.
 --
 -- KEYS 1 readers, 2 waiting writer, 3 channel
 -- ARGV 1 owner, 2 ms to hold new readers back, or 0 to stop, 3 PUBLISH or SPUBLISH

@@ -1,8 +1,8 @@
 -- Takes one of a number of permits, or says when the next one expires.
 --
 -- KEYS 1 permits taken (owners by the end of their lease), 2 token counter, 3 token epoch, 4 permits added or drained
--- ARGV 1 owner, 2 lease ms, 3 to 5 what next-token.lua is told, 6 how many permits there were at first
--- Returns the token (> 0) when taken, otherwise -1 - ms until the next permit expires, so 0 where none is taken.
+-- ARGV 1 owner, 2 lease ms, 3 to 5 the arguments of next-token.lua, 6 the initial number of permits
+-- Returns the token (> 0) when taken, otherwise -1 - ms until the next permit expires, so 0 if none is taken.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 local permits = ARGV[6] + (redis.call('GET', KEYS[4]) or 0)
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= permits then

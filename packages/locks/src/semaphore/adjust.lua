@@ -1,7 +1,7 @@
--- Adds permits, takes some away, or drains all that are free. Those that are taken stay with their holders.
+-- Adds permits, removes some, or drains all free ones. Permits that are taken stay with their holders.
 --
 -- KEYS 1 permits taken (owners by the end of their lease), 2 permits added or drained, 3 channel
--- ARGV 1 how many permits there were at first, 2 how many to add (below 0: to take away), or 'drain', 3 PUBLISH or
+-- ARGV 1 the initial number of permits, 2 how many to add (below 0: to remove), or 'drain', 3 PUBLISH or
 --      SPUBLISH
 -- Returns how many permits there are now, or for 'drain' how many were drained.
 local first, added = tonumber(ARGV[1]), tonumber(redis.call('GET', KEYS[2]) or 0)

@@ -6,7 +6,7 @@ const redis = oneRedis()
 const { open, freshName } = redis
 
 describe('semaphore', () => {
-  test('never gives out more permits than there are, and gives out all of them', async () => {
+  test('never grants more permits than there are, and grants all of them', async () => {
     const clients = [open(), open()]
     const name = freshName()
     let inside = 0
@@ -26,7 +26,7 @@ describe('semaphore', () => {
     expect(await clients[1]!.getSemaphore(name, 3).tryAcquire()).toBe(undefined)
   })
 
-  test('a permit whose holder died comes back when its lease ends, and its late release takes nobody’s', async () => {
+  test('the permit of a dead holder comes back when its lease ends, and a late release frees nobody else’s', async () => {
     const locks = open()
     const semaphore = locks.getSemaphore(freshName(), 1)
     const dying = (await semaphore.tryAcquire(0, 120))!
@@ -39,7 +39,7 @@ describe('semaphore', () => {
     expect(await next.unlock()).toBe(true)
   })
 
-  test('a permit without a lease of its own is renewed; a second one is another permit', async () => {
+  test('a permit without an explicit lease is renewed; a second one is another permit', async () => {
     const locks = open({ leaseMs: 2400 })
     const semaphore = locks.getSemaphore(freshName(), 2)
     await semaphore.withPermit(async (outer) => {
@@ -57,7 +57,7 @@ describe('semaphore', () => {
 })
 
 describe('countdown latch', () => {
-  test('lets everybody go when the count is zero, and only then', async () => {
+  test('releases all waiters when the count is zero, and only then', async () => {
     const [here, there] = [open(), open()]
     const name = freshName()
     const latch = here.getCountdownLatch(name)
@@ -86,7 +86,7 @@ describe('countdown latch', () => {
     await waiting
   })
 
-  test('hears a count-down in Redisson’s key and channel', async () => {
+  test('reacts to a count-down through Redisson’s key and channel', async () => {
     const latch = open().getCountdownLatch(freshName())
     await latch.trySetCount(1)
     const waiting = latch.wait()
@@ -98,7 +98,7 @@ describe('countdown latch', () => {
 })
 
 describe('multi-lock', () => {
-  test('never deadlocks in whatever order it is named or nested', async () => {
+  test('never deadlocks, whatever the order in which its locks are named or nested', async () => {
     const clients = [open(), open()]
     const [a, b, c] = [freshName(), freshName(), freshName()] as const
     const orders = [
@@ -115,7 +115,7 @@ describe('multi-lock', () => {
         await redis.client.ping()
         for (const name of [a, b, c]) inside.delete(name)
       })
-    // And somebody who nests single locks the other way round.
+    // And another task nests single locks in the opposite order.
     const nested = () => clients[0]!.withLock(c, () => clients[0]!.withLock(a, () => redis.client.ping()))
     await Promise.all([...Array.from({ length: 18 }, (_, index) => task(index)), nested(), nested(), nested()])
     expect(await redis.client.exists(a, b, c)).toBe(0)
@@ -152,7 +152,7 @@ describe('multi-lock', () => {
     expect(await redis.client.exists(a)).toBe(0)
   })
 
-  test('permits are added, taken away and drained for all processes', async () => {
+  test('permits are added, removed and drained for all processes', async () => {
     const [mine, others] = [open(), open()]
     const name = freshName()
     const semaphore = mine.getSemaphore(name, 2)
@@ -161,13 +161,13 @@ describe('multi-lock', () => {
     expect(await semaphore.drainPermits()).toBe(1)
     expect(await elsewhere.available()).toBe(0)
     expect(await elsewhere.tryAcquire()).toBe(undefined)
-    // What is given back belongs to those that were left.
+    // A returned permit is free again, although the others were drained.
     await held.unlock()
     expect(await elsewhere.available()).toBe(1)
     expect(await elsewhere.addPermits(3)).toBe(4)
     expect(await semaphore.available()).toBe(4)
     expect(await semaphore.addPermits(-3)).toBe(1)
-    // Never fewer than none; what was added can be taken away wholly, and then nothing is left behind.
+    // Never below zero; everything that was added can be removed, and then no key is left.
     expect(await semaphore.addPermits(-10)).toBe(0)
     expect(await semaphore.drainPermits()).toBe(0)
     expect(await semaphore.addPermits(2)).toBe(2)
@@ -175,7 +175,7 @@ describe('multi-lock', () => {
     await expect(semaphore.addPermits(0.5)).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
   })
 
-  test('added permits wake those who wait, in whatever process, one after the other', async () => {
+  test('added permits wake waiters in any process, one after the other', async () => {
     const [mine, others] = [open(), open()]
     const name = freshName()
     await mine.getSemaphore(name, 1).drainPermits()

@@ -1,4 +1,4 @@
--- Redis' clock in milliseconds. Standing before other scripts, it is a value of them.
+-- Redis' clock in milliseconds. Other scripts are appended to this file and use `now`.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

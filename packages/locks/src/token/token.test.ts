@@ -20,10 +20,10 @@ afterAll(async () => {
 const take = (name: string) => locks.withLock(name, ({ token }) => token)
 
 describe('fencing token', () => {
-  test('grows with every acquisition, over epochs too, and is a safe integer', async () => {
+  test('grows with every acquisition, across epochs too, and is a safe integer', async () => {
     let last = 0
     for (let round = 0; round < 200; round++) {
-      // The counter of an epoch expires after a second; here sooner.
+      // The counter of an epoch expires after a second; this test makes it sooner.
       if (round % 20 === 0) await client.del('firebreak_lock_token:{grows}')
       const token = await take('grows')
       expect(token).toBeGreaterThan(last)
@@ -44,7 +44,7 @@ describe('fencing token', () => {
     expect(last).toBeLessThan(Number(seconds) * 1e6 + Number(micros))
   })
 
-  test('does not follow a clock that was set back: the end of the last epoch counts', async () => {
+  test('does not follow a clock that was set back, but continues after the last epoch', async () => {
     const ahead = (Date.now() + 3_600_000) * 1000
     await client.set('firebreak_lock_epoch:{stepped}', ahead)
     expect(await take('stepped')).toBe(ahead)

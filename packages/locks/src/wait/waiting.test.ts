@@ -5,10 +5,10 @@ import { oneRedis } from '../testing/one-redis.ts'
 const redis = oneRedis()
 const { open } = redis
 
-/** So long that a waiter which looks again by itself, after a lease at the latest, is far too late for its test. */
+/** So long that a waiter that only checks again after a lease is far too late for its test. */
 const patient = { leaseMs: 600_000 }
 
-/** Somebody else's hold, which nobody of this process releases. */
+/** A lock held by somebody else, which nobody in this process releases. */
 async function holdElsewhere(name: string, leaseMs = patient.leaseMs): Promise<void> {
   await redis.client.hset(name, 'elsewhere:1', 1)
   await redis.client.pexpire(name, leaseMs)
@@ -22,7 +22,7 @@ async function scriptCalls(): Promise<number> {
 }
 
 describe('waiting', () => {
-  test('nobody polls: twenty waiters have one subscription and ask nothing while they wait', async () => {
+  test('no waiter polls: twenty waiters have one subscription and send nothing while they wait', async () => {
     const locks = open()
     const name = 'silence'
     await holdElsewhere(name)
@@ -34,14 +34,14 @@ describe('waiting', () => {
     expect(await scriptCalls()).toBe(before)
     await redis.client.multi().del(name).publish(channelOf(name), '0').exec()
     const first = await Promise.race(waiting)
-    // One task was woken by the message and asked once.
+    // The message woke one task, which sent one request.
     expect(await scriptCalls()).toBe(before + 1)
     expect(locks.snapshot().waitingCount).toBe(19)
     await first.unlock()
     for (const handle of waiting.slice(1)) await (await handle).unlock()
   })
 
-  test('a channel is left when its last waiter has been gone for a while, and joined again', async () => {
+  test('a channel is unsubscribed some time after its last waiter has left, and subscribed again later', async () => {
     const locks = open({ channelLingerMs: 50 })
     const name = 'lingering'
     for (let round = 0; round < 2; round++) {
@@ -54,7 +54,7 @@ describe('waiting', () => {
     }
   })
 
-  test('after a reconnect everybody looks once, for messages that were missed', async () => {
+  test('after a reconnect every waiter checks once, for messages that were missed', async () => {
     const locks = open(patient)
     const name = 'missed'
     await holdElsewhere(name)
@@ -65,14 +65,14 @@ describe('waiting', () => {
     await (await waiting).unlock()
   })
 
-  test('looks again when the holder’s lease has run out without a word', async () => {
+  test('checks again when the holder’s lease has expired silently', async () => {
     const locks = open(patient)
     await holdElsewhere('silent death', 300)
     const handle = await locks.getLock('silent death').lock()
     expect(await redis.client.hkeys('silent death')).toEqual([handle.owner])
   })
 
-  test('a waiter that gives up passes the word on to the next', async () => {
+  test('a waiter that gives up passes the notification on to the next', async () => {
     const locks = open(patient)
     const name = 'passed on'
     await holdElsewhere(name)
@@ -81,7 +81,7 @@ describe('waiting', () => {
     await waitFor(() => locks.snapshot().waitingCount === 1)
     const second = locks.getLock(name).lock()
     await waitFor(() => locks.snapshot().waitingCount === 2)
-    // Free, but told to nobody; only the one who moves up looks.
+    // The lock is free, but nobody was notified; only the next in line checks.
     await redis.client.del(name)
     leaving.abort(new Error('leaving'))
     await first
@@ -98,11 +98,11 @@ describe('waiting', () => {
     await waitFor(async () => here.snapshot().waitingCount === 300 && (await subscribersOf(name)) === 2)
     await holder.unlock()
     await Promise.all([...tasks, other])
-    // They come first then, whoever is nearer to Redis: at the first offer, or where this process was held up at a later one.
+    // Then they come first, whoever is closer to Redis: at the first offer, or at a later one if this process was slow.
     expect(served.indexOf('there')).toBeLessThan(300)
     const { handedOver, acquired } = here.metrics()
     expect(handedOver).toBeGreaterThan(0)
-    // One in five was won from Redis, where the others could win it too.
+    // One in five was acquired from Redis, where others could have acquired it too.
     expect(acquired - handedOver).toBeGreaterThanOrEqual(acquired / 5)
   })
 
@@ -117,7 +117,7 @@ describe('waiting', () => {
     for (const handle of waiting) await (await handle).unlock()
   })
 
-  test('metrics tell waiting, holding, contention, refusals and hand-offs', async () => {
+  test('metrics show waiting, holding, contention, refusals and hand-offs', async () => {
     const locks = open()
     const lock = locks.getLock('measured')
     const holder = await lock.lock()

@@ -20,7 +20,7 @@ test.each<[steps: Step[], hasEnded: boolean, isLost: boolean, isLeaving: boolean
   expect([flow.hasEnded, flow.isLost, flow.isLeaving, flow.isClosed]).toEqual([hasEnded, isLost, isLeaving, isClosed])
 })
 
-test('input waits until the last of what holds it up is over', () => {
+test('input waits until the last obstacle is gone', () => {
   const flow = new ClientFlow()
   flow.block(holds.replies)
   flow.block(holds.reader)

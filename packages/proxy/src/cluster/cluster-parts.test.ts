@@ -16,7 +16,7 @@ const words = (bytes: Uint8Array) => {
   )
 }
 
-test('a split MGET asks each slot for its own keys, and the joined reply has every value in its place', () => {
+test('a split MGET asks each slot for its own keys, and the joined reply has every value in its position', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 5 }), { minLength: 1, maxLength: 30 }), (keys) => {
       const { parts, join } = splitRequest(
@@ -43,7 +43,7 @@ function bulk(text: string): string {
   return `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 }
 
-test('sums, the least at each place, and the first error of all parts', () => {
+test('joins replies by sum, by the minimum at each position, or by the first error of all parts', () => {
   const join = (kind: 'sum' | 'all' | 'least', ...replies: string[]) => {
     let whole = ''
     const sink = { answer: (reply: Buffer) => (whole = reply.toString()), onLost: () => {} }
@@ -57,7 +57,7 @@ test('sums, the least at each place, and the first error of all parts', () => {
   expect(join('least', '*2\r\n:1\r\n:1\r\n', '*2\r\n:1\r\n:0\r\n')).toBe('*2\r\n:1\r\n:0\r\n')
 })
 
-test('a write of which a part was carried out never reads as one that was not', () => {
+test('a write that was partly carried out never looks like one that was not', () => {
   const error = new UpstreamLostError('host:1', 'it does not answer')
   const join = (...parts: (string | { readonly wasSent: boolean })[]) => {
     let whole = ''

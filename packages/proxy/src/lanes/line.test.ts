@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Line } from './line.ts'
 
-test('a line gives its items in the order in which they came, however many wait', () => {
+test('a queue returns its items in the order in which they arrived, however many wait', () => {
   const line = new Line<number>()
   expect([line.length, line.first, line.last]).toEqual([0, undefined, undefined])
   let next = 0

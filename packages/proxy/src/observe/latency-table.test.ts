@@ -27,13 +27,13 @@ test('quantiles are within a fifth of the exact ones', () => {
   )
 })
 
-test('a command that never came is not listed', () => {
+test('a command that was never used is not listed', () => {
   const table = new LatencyTable()
   table.record(3, 1)
   expect([...table.summaries()].map(([id]) => id)).toEqual([3])
 })
 
-test('a histogram has every time in the bucket whose ends are around it', () => {
+test('a histogram puts every time into the bucket whose bounds are around it', () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0, max: 200_000, noNaN: true }), { minLength: 1, maxLength: 200 }),
@@ -45,7 +45,7 @@ test('a histogram has every time in the bucket whose ends are around it', () => 
         ]
         expect([commandId, count]).toEqual([7, times.length])
         expect(sumMs).toBeCloseTo(times.reduce((sum, time) => sum + time, 0))
-        // Times are known to the microsecond below.
+        // Below this, times are exact to the microsecond.
         const expected = new Array<number>(latencyBoundsMs.length + 1).fill(0)
         for (const time of times) {
           const whole = Math.floor(time * 1000) / 1000

@@ -10,12 +10,12 @@ function counted(replies: readonly string[]): Record<string, number> {
   return Object.fromEntries(health.errorCounts)
 }
 
-test('an error is counted by the word that it begins with', () => {
+test('an error is counted by its first word', () => {
   const replies = ['-ERR no such key\r\n', '-ERR\r\n', '-MOVED 1 h:1\r\n', '-lower case\r\n', 'e\r\n', '-\r\n']
   expect(counted(replies)).toEqual({ ERR: 2, MOVED: 1, other: 3 })
 })
 
-test('a word of any length is cut, and words without end share one count', () => {
+test('long words are cut, and endless different words share one count', () => {
   expect(counted([`-${'A'.repeat(500)} x\r\n`])).toEqual({ ['A'.repeat(20)]: 1 })
   const letters = Array.from({ length: 26 }, (_, index) => String.fromCharCode(65 + index))
   const words = letters.flatMap((first) => letters.map((second) => `-${first}${second} x\r\n`))
@@ -25,7 +25,7 @@ test('a word of any length is cut, and words without end share one count', () =>
   expect(counts['other']).toBe(2 * (words.length - 32))
 })
 
-test('a user that is not taken is no lost connection, but a reason to ask', () => {
+test('a user that Redis refuses does not count as a lost connection, but is a reason to ask', () => {
   const health = new NodeHealth()
   health.isInDoubt = false
   health.onLost(true)

@@ -15,7 +15,7 @@ function setUp(maxInFlight = 65_536) {
   return { backlog: new Backlog(host, outlet, slots, () => {}), slots, turn }
 }
 
-test('as many requests may be on their way as have answers that a client may leave unread', () => {
+test('as many requests may be in flight as a client may leave replies unread', () => {
   const { backlog, slots } = setUp()
   backlog.renewWindow()
   expect(backlog.window).toBe(1024)
@@ -24,7 +24,7 @@ test('as many requests may be on their way as have answers that a client may lea
   backlog.weigh(10_000, true)
   backlog.weigh(5, true)
   expect(backlog.window).toBe(100)
-  // In pieces: what has come of it counts.
+  // In pieces: the part that has arrived counts.
   slots.take()
   backlog.weigh(30_000, false)
   backlog.weigh(20_000, true)
@@ -33,7 +33,7 @@ test('as many requests may be on their way as have answers that a client may lea
   expect(backlog.window).toBe(16)
 })
 
-test('what answers bring is measured again when nothing is on its way, and after a while', () => {
+test('the size of replies is measured again when nothing is in flight, and after a while', () => {
   const { backlog, slots, turn } = setUp()
   backlog.weigh(10_000, true)
   backlog.renewWindow()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ReplySlots } from './reply-slots.ts'
 
-test('whatever the order in which pieces of replies come, they go out in the order of the requests', () => {
+test('whatever the order in which pieces of replies arrive, they are sent in the order of the requests', () => {
   fc.assert(
     fc.property(
       fc.array(fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 }), { maxLength: 20 }),

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RequestRest } from './request-rest.ts'
 
-test('however the rest of a request is cut, its end is found', () => {
+test('however the rest of a request is split, its end is found', () => {
   const args = fc.array(fc.uint8Array({ maxLength: 40 }), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(
@@ -11,7 +11,7 @@ test('however the rest of a request is cut, its end is found', () => {
       fc.nat(1000),
       fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 60 }),
       (args, cut, pieces) => {
-        // The first argument is the one at hand: what is missing of it, then the others.
+        // The first argument is the current one: its missing part, then the others.
         const first = args[0]!
         const rest = encodeCommand(args).subarray(4 + `$${first.length}\r\n`.length)
         const head = cut % (first.length + 2)

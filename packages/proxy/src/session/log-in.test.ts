@@ -14,13 +14,13 @@ const repliesTo = (name: string) => {
   })
 }
 
-test('a name that nobody has is refused as a name that somebody has', () => {
+test('an unknown name is refused in the same way as a known one', () => {
   const [known, unknown] = [repliesTo('ann'), repliesTo('eve')]
   expect(unknown).toEqual(known)
   expect(known.map((reply) => reply.split(' ')[0])).toEqual([...Array(10).fill('-WRONGPASS'), '-ERR', '-ERR'])
 })
 
-test('names that nobody has keep no user out', () => {
+test('unknown names do not lock any user out', () => {
   const logIn = new LogIn(users, fakeRuntime(), logger)
   for (let nth = 0; nth < 20_000; nth++) logIn.logIn(`name-${nth}`, Buffer.from('guess'), '10.0.0.1:5000')
   expect(logIn.logIn('ann', Buffer.from('correct-horse'), '10.0.0.1:5000')).toBe(nobody)

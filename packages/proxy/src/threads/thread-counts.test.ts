@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ThreadCounts } from './thread-counts.ts'
 
-test('threads have one bound, and what a thread had goes with it', () => {
+test('threads share one limit, and the share of a thread ends with it', () => {
   const memory = ThreadCounts.memoryFor(2)
   const [one, two] = [new ThreadCounts(0, memory), new ThreadCounts(1, memory)]
   expect([one.admit(3), one.admit(3), two.admit(3), two.admit(3), one.admit(3)]).toEqual([
@@ -19,7 +19,7 @@ test('threads have one bound, and what a thread had goes with it', () => {
   expect(two.admit(1)).toBe(true)
 })
 
-test('what is unread is the sum over threads', () => {
+test('the unread amount is the sum over threads', () => {
   const memory = ThreadCounts.memoryFor(2)
   const [one, two] = [new ThreadCounts(0, memory), new ThreadCounts(1, memory)]
   expect(one.weigh(10_000_000_000)).toBe(10_000_000_000)

@@ -3,7 +3,7 @@ import { waitFor } from '@firebreak/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerThreads } from './worker-threads.ts'
 
-/** A thread that listens nowhere, breaks when it is told to, and may not start at all. */
+/** A thread that does not listen, fails on request, and may not start at all. */
 const source = `
   const { parentPort, workerData } = require('node:worker_threads')
   if (workerData.isBroken) throw new Error('no start')
@@ -31,7 +31,7 @@ async function start(count: number, isBroken: (nth: number) => boolean = () => f
   return { threads, made, lost }
 }
 
-test('a thread that breaks is replaced on the same port, as often as it takes', async () => {
+test('a thread that fails is replaced on the same port, however often it fails', async () => {
   const { threads, made, lost } = await start(2, (nth) => nth === 2 || nth === 3)
   expect(threads.port).toBe(4711)
   made[1]!.worker.postMessage('break')
@@ -48,14 +48,14 @@ test('a thread that breaks is replaced on the same port, as often as it takes', 
   ])
 })
 
-test('threads that have broken do not hold up the end', async () => {
+test('failed threads do not delay the shutdown', async () => {
   const { threads, made, lost } = await start(2)
   for (const { worker } of made) worker.postMessage('break')
   await waitFor(() => lost.length === 2)
   await threads.close()
 })
 
-test('where the first cannot start the rest is not tried, and the cause is told', async () => {
+test('if the first thread cannot start, the others are not tried, and the cause is reported', async () => {
   await expect(start(2, () => true)).rejects.toThrow(
     expect.objectContaining({ code: 'FB_PROXY_START', message: 'a thread cannot start: no start' }),
   )

@@ -5,7 +5,7 @@ import { Outlet } from './outlet.ts'
 import type { Transport } from './transport.ts'
 import { Turn } from './turn.ts'
 
-/** Takes what is written, as a socket that has not sent it yet: it looks at the memory later. */
+/** Accepts writes like a socket that has not sent them yet: it reads the memory later. */
 class SlowTransport implements Transport {
   readonly written: Buffer[] = []
   readonly queuedBytes = 0
@@ -29,16 +29,16 @@ class SlowTransport implements Transport {
 }
 
 interface Put {
-  /** Letters; each stands for itself, so that any change of order is seen. */
+  /** Letters, all different, so that any change of order shows. */
   readonly text: string
   readonly isKept: boolean
-  /** The event ends behind it. */
+  /** The event ends after it. */
   readonly endsEvent: boolean
-  /** What is there is written behind it. */
+  /** The buffered bytes are written after it. */
   readonly isFlushed: boolean
 }
 
-test('whatever is put leaves once and in order, whatever becomes of memory that is not kept', () => {
+test('all bytes are sent once and in order, whatever happens to memory that is not kept', () => {
   const put = fc.record({
     text: fc.string({ minLength: 1, maxLength: 60 }),
     isKept: fc.boolean(),
@@ -88,7 +88,7 @@ test('whatever is put leaves once and in order, whatever becomes of memory that 
   )
 })
 
-test('what is kept is not copied where nothing else goes with it, and given to many it is one view', () => {
+test('a kept buffer is not copied if it is sent alone, and is shared as one view if it goes to many', () => {
   const kept = Buffer.from('reply reply reply ')
   const transports = [1, 2].map(() => {
     const turn = new Turn(systemRuntime)

@@ -10,7 +10,7 @@ interface Fault {
   readonly isSilent?: boolean
 }
 
-/** One thing in the place of another, but for what it does not have. */
+/** An object with some of its members overridden. */
 function over<Kind extends object>(original: Kind, changed: Partial<Kind> = {}): Kind {
   return new Proxy(original, {
     get(_, name) {
@@ -20,7 +20,7 @@ function over<Kind extends object>(original: Kind, changed: Partial<Kind> = {}):
   })
 }
 
-/** This Node's handles, but for what a fault changes of the side that connects. */
+/** This Node's handles, except for what a fault changes on the connecting side. */
 function broken({ owner: ownerOf, transport: transportOf, isSilent = false }: Fault): RawHandles {
   return {
     listen: rawHandles.listen,
@@ -34,7 +34,7 @@ function broken({ owner: ownerOf, transport: transportOf, isSilent = false }: Fa
   }
 }
 
-test('the handles of this Node are sound', async () => {
+test('the raw handles of this Node work', async () => {
   expect(await probeRawHandles(systemRuntime)).toBeUndefined()
   expect(await probeRawHandles(systemRuntime, broken({}))).toBeUndefined()
 })
@@ -64,11 +64,11 @@ test.concurrent.each<[string, Fault, RegExp]>([
   ['a connection is not told', { isSilent: true }, /waiting for a connection/],
   ['an end is not told', { owner: () => ({ onEnd() {} }) }, /waiting for a close/],
   ['a refusal has no code', { owner: (owner) => ({ onClose: () => owner.onClose(new Error('no')) }) }, /closed port/],
-])('handles are refused where %s', async (_, fault, reason) => {
+])('handles are refused if %s', async (_, fault, reason) => {
   expect(await probeRawHandles(systemRuntime, broken(fault))).toMatch(reason)
 })
 
-test('public sockets are used where they are asked for, and where raw handles are missing or broken, which is told', async () => {
+test('public sockets are used if requested, or if raw handles are missing or broken, which is reported', async () => {
   const told: unknown[] = []
   const logger = { info: (data: object) => told.push(data), warn: () => {} }
   const missing: RawHandles = { ...rawHandles, transports: undefined }

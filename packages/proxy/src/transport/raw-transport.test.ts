@@ -5,7 +5,7 @@ import { NetTransport, netTransports } from './net-transport.ts'
 import { rawTransports } from './raw-transport.ts'
 import type { Transport } from './transport.ts'
 
-/** What the resolver says of every name; undefined: what it really says. */
+/** The resolver's answer for every name; undefined: its real answer. */
 let addresses: { address: string; family: number }[] | undefined
 
 vi.mock('node:dns', async (load) => {
@@ -18,7 +18,7 @@ vi.mock('node:dns', async (load) => {
 })
 
 const servers: Server[] = []
-/** Answers what it gets with the same bytes. */
+/** Echoes the bytes it receives. */
 async function echo(host: string, port = 0): Promise<number> {
   const server = createServer((socket) => socket.on('error', () => {}).pipe(socket))
   servers.push(server)
@@ -33,7 +33,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close()
 })
 
-/** Connects and sends a word; the word that came back and the transport, or the error. */
+/** Connects and sends a word; returns the echoed word and the transport, or the error. */
 function ask(host: string, port: number, kind = rawTransports!) {
   return new Promise<{ said: string; transport: Transport } | { error: Error | undefined }>((resolve) => {
     const transport = kind.connect(
@@ -62,7 +62,7 @@ describe('a raw transport', () => {
     expect((found as { transport: Transport }).transport).not.toBeInstanceOf(NetTransport)
   })
 
-  test('goes on to the next address of a name where one refuses', async () => {
+  test('tries the next address of a name if one refuses', async () => {
     const port = await echo('127.0.0.1')
     addresses = [
       { address: '::1', family: 6 },
@@ -71,7 +71,7 @@ describe('a raw transport', () => {
     expect(await ask('redis.internal', port)).toMatchObject({ said: 'ping' })
   })
 
-  test('tells the first address where none answers, and the name where it has no address', async () => {
+  test('reports the first address if none answers, and the name if it has no address', async () => {
     const port = await freePort()
     addresses = [
       { address: '::1', family: 6 },
@@ -100,7 +100,7 @@ describe('a raw transport', () => {
         transport[how]()
       })
     }
-    // A connection that was under way would have come first.
+    // A pending connection would have completed first.
     expect(await ask('127.0.0.1', port)).toMatchObject({ said: 'ping' })
     expect(seen).toEqual(['closed undefined', 'closed undefined'])
   })

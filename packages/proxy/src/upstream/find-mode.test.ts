@@ -4,7 +4,7 @@ import type { ConnectTarget, Transport, TransportKind } from '../transport/trans
 import { findMode } from './find-mode.ts'
 import { identityOf } from './identity.ts'
 
-/** Transports to servers that answer everything with one reply; whoever has none closes the connection. */
+/** Transports to servers that give one reply to everything; a server without a reply closes the connection. */
 function answering(replies: Record<number, string>): TransportKind {
   return {
     connect({ port }: ConnectTarget, owner, onConnect) {
@@ -38,12 +38,12 @@ test.each([
   ['a Valkey Cluster', valkey('cluster'), 'cluster'],
   ['a Valkey Sentinel', valkey('sentinel'), 'sentinel'],
   ['a server that lets nobody ask', '-NOAUTH Authentication required.\r\n', 'single'],
-])('%s is known by its INFO', async (_, reply, mode) => {
+])('%s is recognised by its INFO', async (_, reply, mode) => {
   const settings = { transports: answering({ 1: reply }), runtime: systemRuntime, connectWaitMs: 100 }
   expect(await findMode([place(1)], identityOf(undefined, undefined), settings)).toBe(mode)
 })
 
-test('where one address does not answer, the next is asked', async () => {
+test('if one address does not answer, the next is asked', async () => {
   const settings = { transports: answering({ 2: valkey('cluster') }), runtime: systemRuntime, connectWaitMs: 60 }
   expect(await findMode([place(1), place(2)], identityOf(undefined, undefined), settings)).toBe('cluster')
 })

@@ -35,7 +35,7 @@ function ioredis(client: IoredisLike): Opened {
   return { redis: toRedis(client), close: () => client.disconnect() }
 }
 
-/** Runs the script so that it takes effect, and cuts the connection before its reply has come back. */
+/** Runs the script, and cuts the connection after it took effect, before its reply arrives. */
 async function loseReply(redis: Redis, proxy: FaultProxy, behind: RedisServer, key: string, options: RunOptions) {
   await redis.run(charge, [key], [])
   proxy.faults.serverDelayMs = 60_000
@@ -47,7 +47,7 @@ async function loseReply(redis: Redis, proxy: FaultProxy, behind: RedisServer, k
   proxy.faults.serverDelayMs = 0
   proxy.cut()
   const outcome = await call
-  // What is sent on the new connection comes after all that the client repeats.
+  // Commands sent on the new connection come after all that the client repeats.
   await waitFor(async () => (await redis.send(['GET', key]).catch(() => undefined)) !== undefined)
   return { outcome, runs: Number(await behind.cli('GET', key)) - 1 }
 }
@@ -64,7 +64,7 @@ const clients: Record<string, (port: number) => Opened | Promise<Opened>> = {
 }
 
 test.each(Object.keys(clients))(
-  '%s: a script that may run once is rejected, not sent again, where its reply was lost',
+  '%s: a script that must run at most once is rejected, not sent again, when its reply is lost',
   async (name) => {
     const proxy = await FaultProxy.start(server.port)
     const { redis, close } = await clients[name]!(proxy.port)
@@ -91,7 +91,7 @@ test('without it, ioredis sends the script again', async () => {
   }
 })
 
-test('ioredis on a cluster, which repeats on any node: the same', async () => {
+test('ioredis on a cluster, which retries on any node: the same', async () => {
   const cluster = await startCluster()
   const proxies = await Promise.all(cluster.nodes.map((node) => FaultProxy.start(node.port)))
   const host = '127.0.0.1'

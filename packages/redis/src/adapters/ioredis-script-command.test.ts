@@ -8,7 +8,7 @@ import type { IoredisLike } from './ioredis.ts'
 import { ScriptCommand } from './ioredis-script-command.ts'
 import { toRedis } from './to-redis.ts'
 
-/** Everything it was given, as it came. */
+/** Everything it received, unchanged. */
 const echo = defineScript('echo', 'return { KEYS, ARGV }')
 const once = { atMostOnce: true, asBytes: true }
 
@@ -54,7 +54,7 @@ each('%s: keys and arguments arrive as they were, be they text, numbers or bytes
   const reply = await redis.run(echo, keys, args, once)
   const asBytes = (part: string | number | Uint8Array) => Buffer.from(typeof part === 'object' ? part : String(part))
   expect(reply).toEqual([keys.map(asBytes), args.map(asBytes)])
-  // The first is answered NOSCRIPT, and the second brings the source.
+  // The first gets NOSCRIPT, and the second sends the source.
   expect(sent.filter((command) => command instanceof ScriptCommand).map(({ name }) => name)).toEqual([
     'evalsha',
     'eval',

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { ioredisOptions } from './ioredis-options.ts'
 import { openRedis } from './open-redis.ts'
 
-test('an address means to ioredis what it means everywhere else', () => {
+test('an address means the same to ioredis as everywhere else', () => {
   expect(ioredisOptions('redis://127.0.0.1:7000/3')).toEqual({ host: '127.0.0.1', port: 7000, db: 3 })
   expect(ioredisOptions('rediss://ann:p%40ss@cache:7000')).toEqual({
     host: 'cache',
@@ -25,7 +25,7 @@ test('an address means to ioredis what it means everywhere else', () => {
   })
 })
 
-test('the database of a URL is used, unless another is asked for', async () => {
+test('the database of a URL is used, unless another one is given', async () => {
   const server = await startRedis()
   const third = await openRedis(`${server.url}/3`)
   await third.redis.send(['SET', 'where', 'three'])
@@ -36,7 +36,7 @@ test('the database of a URL is used, unless another is asked for', async () => {
   await server.stop()
 })
 
-test('user and password of the first URL are shown to every node of a cluster', async () => {
+test('user and password of the first URL are sent to every node of a cluster', async () => {
   const cluster = await startCluster()
   for (const node of cluster.nodes) await node.cli('ACL', 'SETUSER', 'ann', 'on', '>secret', '~*', '&*', '+@all')
   const [address] = cluster.addresses
@@ -49,7 +49,7 @@ test('user and password of the first URL are shown to every node of a cluster', 
   await cluster.stop()
 })
 
-test('TLS of a cluster is not left out for its nodes', async () => {
+test('TLS of a cluster also applies to its nodes', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { close } = await openRedis([`rediss://127.0.0.1:${(server.address() as AddressInfo).port}`])

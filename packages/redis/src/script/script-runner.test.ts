@@ -19,7 +19,7 @@ async function callsOf(command: string): Promise<number> {
 }
 
 test.each(['ioredis', 'node-redis'])(
-  '%s: calls that find a script missing at the same time share one load, and each runs once',
+  '%s: calls that find a script missing at the same time share one load, and each call runs once',
   async (kind) => {
     const ioredis = new Ioredis(server.port)
     const nodeRedis = createClient({ url: server.url })

@@ -22,7 +22,7 @@ async function made(id: string, end: number): Promise<void> {
   await client.hset(saleKeys(id).voucher, 'begin', 1, 'end', end, 'stock', 1)
 }
 
-test('of more vouchers than are shown, those that end last are, and those with dead letters', async () => {
+test('if not all vouchers fit, those that end last are shown, and those with dead letters', async () => {
   for (let index = 1; index <= 30; index++) await made(`v${index}`, 1000 + index)
   await client.xadd(saleKeys('v3').dead, '*', 'reason', 'no room')
   const shown = await new SaleBoard(client).vouchers(4)

@@ -49,7 +49,7 @@ async function stored(id: string): Promise<void> {
   await worker.close()
 }
 
-test('a voucher is removed once it is over and nothing of it is under way', async () => {
+test('a voucher is removed once it is over and nothing of it is in progress', async () => {
   await opened('tv')
   const bought = await sale.purchase('tv', 'ann')
   expect(await sale.remove('tv')).toBe('open')
@@ -69,7 +69,7 @@ test('a voucher is removed once it is over and nothing of it is under way', asyn
   expect((await store.get((bought as { orderId: string }).orderId))?.state).toBe('paid')
 })
 
-test('a group that has not read the last event keeps a voucher', async () => {
+test('a consumer group that has not read the last event keeps a voucher from being removed', async () => {
   await opened('tv')
   const bought = await sale.purchase('tv', 'ann')
   await sale.cancel('tv', (bought as { orderId: string }).orderId)
@@ -79,7 +79,7 @@ test('a group that has not read the last event keeps a voucher', async () => {
   expect(await sale.remove('tv')).toBe('unstored')
 })
 
-test('workers remove what is over for long enough, listen to it no more, and serve it when it is opened again', async () => {
+test('workers remove vouchers that ended long enough ago, stop listening to them, and serve them when they are opened again', async () => {
   const clock = new FakeClock()
   await opened('old')
   await sale.purchase('old', 'ann')
@@ -111,7 +111,7 @@ test('workers remove what is over for long enough, listen to it no more, and ser
   await worker.close()
 })
 
-test('a name that comes while its voucher is removed stays', async () => {
+test('the name of a voucher that is created again during its removal stays', async () => {
   await over('tv')
   await client.hset(saleKeys('tv').voucher, 'end', 2)
   const [result] = await Promise.all([sale.remove('tv'), opened('tv')])

@@ -1,9 +1,9 @@
--- Removes all that a voucher left in Redis, once nothing of it is under way.
+-- Removes all data of a voucher from Redis, once nothing of it is in progress.
 --
 -- KEYS  1 voucher hash  2 orders stream  3 unpaid zset  4 dead-letter stream  5… its other keys
--- ARGV  1 milliseconds that must have passed since its end, or since its last event where that is later
+-- ARGV  1 milliseconds that must have passed since its end or its last event, whichever is later
 -- Returns
---   'removed'   everything is gone
+--   'removed'   everything was removed
 --   'unknown'   there was nothing
 --   'open'      that time has not passed
 --   'unpaid'    an order waits for its payment

@@ -1,8 +1,8 @@
 -- Moves an entry that cannot be stored to the dead letters, once only.
 --
 -- KEYS  1 orders stream  2 dead-letter stream  3 faults hash
--- ARGV  1 group  2 entry id  3 how many dead letters there may be  4… the dead letter's fields
--- Returns 'done', 'gone' where another worker has settled the entry, or 'full': then it stays pending
+-- ARGV  1 group  2 entry id  3 the most dead letters  4… the dead letter's fields
+-- Returns 'done', 'gone' if another worker has settled the entry, or 'full': then it stays pending
 if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 'gone' end
 if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[3]) then return 'full' end
 redis.call('XADD', KEYS[2], '*', unpack(ARGV, 4))

@@ -87,7 +87,7 @@ function wrapped(before: (events: readonly OrderEvent[]) => Promise<void> | void
   }
 }
 
-test('a later event of a user waits for an earlier one that is with another worker', async () => {
+test('a later event of a user waits for an earlier one that another worker has', async () => {
   const id = await open(1)
   const seen: string[] = []
   let release = () => {}
@@ -109,7 +109,7 @@ test('a later event of a user waits for an earlier one that is with another work
   const other = await worker({ store: quick })
   await sale.cancel(id, first)
   const second = orderOf(await sale.purchase(id, 'ann'))
-  // The other worker has both, and may store neither.
+  // The other worker has both entries, and may store neither.
   await waitFor(async () => (await pendingCount(id)) === 3)
   const before = await client.info('commandstats')
   await waitFor(async () => (await client.info('commandstats')) !== before)
@@ -121,7 +121,7 @@ test('a later event of a user waits for an earlier one that is with another work
   expect(await store.count(id)).toBe(1)
 })
 
-test('an order that takes the place of a cancelled one of another user is not given up before that is stored', async () => {
+test('an order that replaces a cancelled one of another user is not given up before the cancellation is stored', async () => {
   const id = await open(1)
   await client.xgroup('CREATE', saleKeys(id).orders, 'orders', '0', 'MKSTREAM')
   const first = orderOf(await sale.purchase(id, 'ann'))
@@ -144,7 +144,7 @@ test('an order that takes the place of a cancelled one of another user is not gi
   expect(patient.counts.dead).toBe(0)
 })
 
-test('a store that is down stops the worker, is told once, and costs no order', async () => {
+test('a store that is down pauses the worker, is reported once, and loses no order', async () => {
   const id = await open(20)
   let isDown = false
   let tries = 0
@@ -185,7 +185,7 @@ const throwing = () => {
 }
 
 test.each([[undefined], [null], ['text'], [{ code: 7 }]])(
-  'listeners that throw, and a store that throws %j, stop no worker',
+  'neither listeners that throw nor a store that throws %j stop a worker',
   async (trouble) => {
     const id = await open(5)
     let isDown = true
@@ -205,7 +205,7 @@ test.each([[undefined], [null], ['text'], [{ code: 7 }]])(
   },
 )
 
-test('a store that never answers is down', async () => {
+test('a store that never answers counts as down', async () => {
   const id = await open(3)
   let isHung = true
   const hung = wrapped((events) => (isHung && events.length > 0 ? new Promise<void>(() => {}) : undefined))
@@ -217,7 +217,7 @@ test('a store that never answers is down', async () => {
   await waitFor(async () => (await store.count(id)) === 1)
 })
 
-test('a worker that starts again under its name goes on with what it had', async () => {
+test('a worker that restarts under its name continues with its entries', async () => {
   const id = await open(3)
   await client.xgroup('CREATE', saleKeys(id).orders, 'orders', '0', 'MKSTREAM')
   await sale.purchase(id, 'ann')
@@ -226,7 +226,7 @@ test('a worker that starts again under its name goes on with what it had', async
   await waitFor(async () => (await store.count(id)) === 1)
 })
 
-test('dead letters are told, listed with the reason, replayed and discarded', async () => {
+test('dead letters are reported, listed with the reason, replayed and discarded', async () => {
   const id = await open(5)
   let isPoison = true
   const picky = wrapped((events) => {
@@ -261,7 +261,7 @@ test('dead letters are told, listed with the reason, replayed and discarded', as
   expect(await dead.count()).toEqual(new Map())
 })
 
-test('where there is no room for dead letters they stay pending, and are told', async () => {
+test('if there is no room for dead letters, entries stay pending, which is reported', async () => {
   const id = await open(5)
   const errors: string[] = []
   for (const order of ['x', 'y']) await client.xadd(saleKeys(id).orders, '*', 'kind', 'nonsense', 'order', order)
@@ -277,7 +277,7 @@ test('where there is no room for dead letters they stay pending, and are told', 
   expect((await dead.list(id))[0]?.fields['order']).toBe('y')
 })
 
-test('a voucher made by hand is served to the last step', async () => {
+test('a voucher made by hand is served through every step', async () => {
   const now = Math.floor(Date.now() / 1000)
   await worker()
   await client.hset('seckill:hand', 'begin', now - 5, 'end', now + 100, 'stock', 2)
@@ -286,7 +286,7 @@ test('a voucher made by hand is served to the last step', async () => {
   for (const orderId of orders) await waitFor(async () => (await store.get(orderId))?.state === 'placed')
 })
 
-test('orders of stock that came later, by restock or by hand, are stored too', async () => {
+test('orders for stock that was added later, by restock or by hand, are stored too', async () => {
   const id = await open(1)
   const made = await worker()
   await sale.purchase(id, 'ann')
@@ -298,7 +298,7 @@ test('orders of stock that came later, by restock or by hand, are stored too', a
   expect(made.counts.dead).toBe(0)
 })
 
-test('orders that nobody pays are taken back by the workers', async () => {
+test('unpaid orders are cancelled by the workers', async () => {
   const hasty = new Sale(client, { ids: { next: () => `hasty-${++counter}` }, payWithinMs: 1 })
   const id = await open(1)
   const orderId = orderOf(await hasty.purchase(id, 'ann'))
@@ -309,7 +309,7 @@ test('orders that nobody pays are taken back by the workers', async () => {
   await hasty.close()
 })
 
-test('stored entries leave the stream, pending ones and those of other groups do not', async () => {
+test('stored entries are removed from the stream, pending ones and those of other groups are not', async () => {
   const id = await open(1000)
   const { orders } = saleKeys(id)
   await client.config('SET', 'stream-node-max-entries', '10')
@@ -326,9 +326,9 @@ test('stored entries leave the stream, pending ones and those of other groups do
   expect(await store.count(id)).toBe(300)
 })
 
-test('an order that the store has refused does not come in by being paid', async () => {
+test('an order that the store has refused is not accepted because it was paid', async () => {
   const voucherId = await open(10)
-  // What Redis has lost, and the store has: an order of the same user, with a higher number.
+  // An order that Redis has lost and the store has: of the same user, with a higher number.
   const lost = { kind: 'placed', voucherId, userId: 'ann', orderId: 'lost', number: 9, at: 1, total: 10 } as const
   expect(await store.store([lost])).toEqual([{ kind: 'stored' }])
   const orderId = orderOf(await sale.purchase(voucherId, 'ann'))
@@ -348,7 +348,7 @@ test('an event waits for the one before it, however many entries other workers h
   const pipeline = client.pipeline()
   const entry = (kind: string, order: string, user: string, prev: string) =>
     ['kind', kind, 'order', order, 'user', user, 'number', '1', 'at', '1', 'total', '20000', 'prev', prev] as const
-  // More than are listed at a time.
+  // More than one listing returns.
   for (let index = 0; index < 10_050; index++)
     pipeline.xadd(orders, `${index + 1}-0`, ...entry('placed', `o${index}`, `u${index}`, '-'))
   pipeline.xreadgroup('GROUP', 'orders', 'slow', 'COUNT', 20_000, 'STREAMS', orders, '>')
@@ -362,7 +362,7 @@ test('an event waits for the one before it, however many entries other workers h
   const before = await looks()
   await waitFor(async () => (await looks()) > before + 3)
   expect(early).toEqual([])
-  // The slow worker goes on, and is done with all of its own.
+  // The slow worker continues, and finishes all of its own.
   await store.store([
     { kind: 'placed', voucherId: id, orderId: 'o10049', userId: 'u10049', number: 1, at: 1, total: 20_000 },
   ])
@@ -373,7 +373,7 @@ test('an event waits for the one before it, however many entries other workers h
   expect(made.counts.dead).toBe(0)
 })
 
-test('a worker that has nothing left to store is not taken for one whose store is back', async () => {
+test('a worker that has nothing left to store does not take its store for recovered', async () => {
   const id = await open(5)
   let isDown = false
   let tries = 0
@@ -395,7 +395,7 @@ test('a worker that has nothing left to store is not taken for one whose store i
   isDown = true
   await sale.purchase(id, 'ann')
   await waitFor(() => made.state === 'waiting')
-  // Another worker has taken its entry over and stored it, while this one could not reach the store.
+  // While this worker could not reach the store, another one took its entry over and stored it.
   const [[entry]] = (await client.call('XPENDING', saleKeys(id).orders, 'orders', '-', '+', 1)) as [[string]]
   await client.xack(saleKeys(id).orders, 'orders', entry)
   const before = tries

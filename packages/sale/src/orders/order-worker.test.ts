@@ -62,12 +62,12 @@ test('orders reach the store and are acknowledged after it', async () => {
   await waitFor(async () => (await pendingCount(id)) === 0)
 })
 
-test('a worker that is started twice, or closed while it starts, has one connection, and then none', async () => {
+test('a worker that is started twice, or closed while it starts, has one connection, and none in the end', async () => {
   const connections = async () =>
     String(await client.client('LIST'))
       .trim()
       .split('\n').length
-  // The test's own, once the workers of earlier tests are gone.
+  // Only this test's own connection, once the workers of earlier tests are gone.
   await waitFor(async () => (await connections()) === 1)
   const id = await open(5)
   const started = await worker()
@@ -92,7 +92,7 @@ test('a cancelled order is cancelled in the store too', async () => {
   await waitFor(async () => (await store.get(orderId))?.state === 'cancelled')
 })
 
-test('vouchers that are over are looked at seldom, until something happens there', async () => {
+test('workers rarely look at vouchers that are over, until something happens there', async () => {
   const clock = new FakeClock()
   const ids = await Promise.all(Array.from({ length: 10 }, () => open(1)))
   await worker({ scanMs: 1000, runtime: { ...systemRuntime, clock, timers: clock } })
@@ -101,24 +101,24 @@ test('vouchers that are over are looked at seldom, until something happens there
   const scan = async () => {
     const seen = await callsOf('smembers')
     clock.advance(1000)
-    // Each scan begins with the names of all vouchers, once the one before has ended.
+    // Each scan starts by reading the names of all vouchers, once the one before has ended.
     await waitFor(async () => (await callsOf('smembers')) > seen)
   }
   await waitFor(async () => (await callsOf('xreadgroup')) >= ids.length)
   await client.config('RESETSTAT')
   for (let scans = 0; scans < 40; scans++) await scan()
-  // Each look asks twice; 5 or so of 40 scans look.
+  // Each check sends two requests; about 5 of 40 scans check.
   expect(await callsOf('xpending')).toBeLessThan(20 * ids.length)
 
   await sale.purchase(ids[3]!, 'ann')
   await waitFor(async () => (await store.count(ids[3]!)) === 1)
   await client.config('RESETSTAT')
   for (let scans = 0; scans < 10; scans++) await scan()
-  // It waits for its payment: somebody must look whether the time for that is over.
+  // It waits for payment: somebody must check whether the deadline has passed.
   expect(await callsOf('xpending')).toBeGreaterThan(10)
 })
 
-test('what a dead worker took is taken over', async () => {
+test('the entries of a dead worker are taken over', async () => {
   const id = await open(5)
   await client.xgroup('CREATE', saleKeys(id).orders, 'orders', '0', 'MKSTREAM')
   await sale.purchase(id, 'ann')
@@ -130,7 +130,7 @@ test('what a dead worker took is taken over', async () => {
   await waitFor(async () => (await pendingCount(id)) === 0)
 })
 
-test('an entry that makes no sense goes to the dead letters with the reason, and holds up nobody', async () => {
+test('an invalid entry goes to the dead letters with the reason, and holds up nobody', async () => {
   const id = await open(5)
   await client.xadd(saleKeys(id).orders, '*', 'kind', 'nonsense', 'order', 'x')
   await sale.purchase(id, 'ann')
@@ -140,7 +140,7 @@ test('an entry that makes no sense goes to the dead letters with the reason, and
   expect(dead[0]![1]).toEqual(expect.arrayContaining(['reason', 'its kind is "nonsense"', 'order', 'x']))
 })
 
-test('an order that the store fails on again and again is buried, the others are stored', async () => {
+test('an order that the store keeps failing on becomes a dead letter, the others are stored', async () => {
   const id = await open(5)
   const failing: OrderStore = {
     ...store,
@@ -176,7 +176,7 @@ test('a Redis that lost its data does not stop the worker', async () => {
   await waitFor(async () => (await store.count(second)) === 1)
 })
 
-test('orders of a voucher whose hash is gone are stored, by a worker that starts after that too', async () => {
+test('orders of a voucher whose hash is gone are stored, even by a worker that starts later', async () => {
   const id = await open(5)
   await sale.purchase(id, 'ann')
   await client.del(saleKeys(id).voucher)
@@ -184,7 +184,7 @@ test('orders of a voucher whose hash is gone are stored, by a worker that starts
   await waitFor(async () => (await store.count(id)) === 1)
 })
 
-test('a voucher that is only a name is left alone', async () => {
+test('a voucher of which only the name exists is left alone', async () => {
   await sale.open({ id: 'real', begin: 1, end: 9_999_999_999, stock: 1 })
   await client.sadd(registryKey, 'name-only')
   const made = await worker()

@@ -1,4 +1,4 @@
--- Deletes entries that every consumer group has settled and that are older than they are kept for.
+-- Deletes old entries that every consumer group has settled.
 --
 -- KEYS  1 orders stream
 -- ARGV  1 milliseconds that a settled entry is kept

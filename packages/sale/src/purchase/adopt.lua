@@ -1,9 +1,9 @@
--- Takes a voucher under care that has no count of live orders: one just opened, or a hash made by hand.
+-- Registers a voucher that has no count of live orders: one that was just opened, or a hash made by hand.
 --
 -- KEYS  1 voucher hash  2 users set  3 holders hash
--- Returns 1 where it did something, 0 where there is nothing to do
+-- Returns 1 if it did something, 0 if there was nothing to do
 --
--- Where the hash was deleted and made again, its earlier orders are still in the companions, and still live.
+-- If the hash was deleted and created again, its earlier orders are still in the other keys, and still live.
 local voucher = redis.call('HMGET', KEYS[1], 'stock', 'total', 'sold')
 if not voucher[1] or voucher[3] or not string.find(voucher[1], '^%-?%d+$') then return 0 end
 local stock = tonumber(voucher[1])

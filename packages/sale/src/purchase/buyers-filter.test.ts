@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { BuyersFilter } from './buyers-filter.ts'
 
-test('every buyer is known, and few strangers are taken for one', () => {
+test('every buyer is recognised, and few others are mistaken for buyers', () => {
   const filter = new BuyersFilter(10_000)
   for (let index = 0; index < 10_000; index++) filter.add(`user-${index}`)
   let known = 0
@@ -14,6 +14,6 @@ test('every buyer is known, and few strangers are taken for one', () => {
   expect(strangers).toBeLessThan(100)
 })
 
-test('an empty one knows nobody', () => {
+test('an empty one recognises nobody', () => {
   expect(new BuyersFilter(0).mayHold('ann')).toBe(false)
 })

@@ -1,21 +1,21 @@
 -- Sells one item of a voucher to one user, all or nothing.
 --
 -- KEYS  1 voucher hash  2 users set  3 holders hash  4 orders stream  5 states hash  6 unpaid zset
--- ARGV  1 user id  2 order id  3 milliseconds until an unpaid order is taken back (0 = never)
+-- ARGV  1 user id  2 order id  3 milliseconds until an unpaid order expires (0 = never)
 --       4 channel  5 publish command (PUBLISH or SPUBLISH)
 --       6 token of this call: a call that a client library sends twice is one purchase.
 --         Empty: the caller chose the order id, and the same user may repeat it
 -- Returns {code, number, text}
 --   'sold'     the number of this user's order (1, 2, …; never used again), ''
 --   'unknown'  0, '': there is no such voucher
---   'invalid'  0, the field that makes no sense and its value
+--   'invalid'  0, the invalid field and its value
 --   'adopt'    0, '': made by hand; run adopt.lua, then try again
 --   'taken'    0, '': the order id belongs to another order
 --   'early'    seconds until it begins, ''
 --   'late'     seconds since it ended, ''
---   'soldout'  how often stock came back so far, how many orders are live: what a process remembers holds for these
---   'bought'   how many the user holds already, the ids of these orders with blanks between
--- Time is Redis' own: a client's clock can open no sale.
+--   'soldout'  how often stock was added so far, how many orders are live: a process remembers "sold out" with these
+--   'bought'   how many orders the user already holds, and their ids, separated by spaces
+-- The time is Redis' own: a client's clock cannot open a sale.
 local fields = {'begin', 'end', 'stock', 'perUser'}
 local voucher = redis.call('HMGET', KEYS[1], 'begin', 'end', 'stock', 'perUser', 'restocks', 'sold')
 if not (voucher[1] or voucher[2] or voucher[3]) then return {'unknown', 0, ''} end
@@ -27,11 +27,11 @@ for index = 1, 4 do
   end
 end
 local begins, ends, stock, perUser = tonumber(voucher[1]), tonumber(voucher[2]), tonumber(voucher[3]), tonumber(voucher[4])
--- In milliseconds: in seconds it is the year 5138, and the sale would never begin.
+-- In milliseconds by mistake: as seconds this is the year 5138, and the sale would never begin.
 if begins > 1e11 then return {'invalid', 0, 'begin ' .. voucher[1]} end
 if perUser < 1 then return {'invalid', 0, 'perUser ' .. voucher[4]} end
 
--- The answer for an order id that is known already; nil where it is new.
+-- The answer for a known order id; nil if it is new.
 local function known()
   local entry = redis.call('HGET', KEYS[5], ARGV[2])
   if not entry then return nil end
@@ -58,7 +58,7 @@ local holder = redis.call('HGET', KEYS[3], ARGV[1]) or '0 -'
 local last, previous, orders = string.match(holder, '^(%d+) (%S+)(.*)$')
 if isHolder then
   local _, held = string.gsub(orders, '%S+', '')
-  -- A user in the set without a record was put there by hand.
+  -- A user in the set without a record was added by hand.
   if held == 0 then held = 1 end
   if held >= perUser then return {'bought', held, string.sub(orders, 2)} end
   if stock <= 0 then return {'soldout', restocks, voucher[6]} end
@@ -67,7 +67,7 @@ end
 local number = tonumber(last) + 1
 local sold = tonumber(voucher[6])
 local total = string.format('%.0f', stock + sold)
--- All three: stock that was changed by hand moves the total with it.
+-- All three: if the stock was changed by hand, the total changes with it.
 redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock - 1), 'sold', string.format('%.0f', sold + 1), 'total', total)
 redis.call('SADD', KEYS[2], ARGV[1])
 local millis = time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000))

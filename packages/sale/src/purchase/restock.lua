@@ -1,14 +1,14 @@
--- Adds items to a voucher's stock, or takes unsold ones away.
+-- Adds items to a voucher's stock, or removes unsold ones.
 --
 -- KEYS  1 voucher hash  2 restocked zset
--- ARGV  1 how many (negative: away, no more than are left)  2 token of this call: sent twice it counts once
---       3 channel  4 publish command  5 how many tokens are kept  6 the greatest stock
+-- ARGV  1 how many (negative: remove, at most all that are left)  2 token of this call: sent twice it counts once
+--       3 channel  4 publish command  5 how many tokens are kept  6 the highest stock allowed
 -- Returns {code, stock, total, text}
 --   'done'     with the stock and total now
 --   'unknown'  there is no such voucher
 --   'adopt'    run adopt.lua, then try again
---   'invalid'  the stock or the live orders are no whole number: the text is which of them, and what it is
---   'beyond'   there would be more than the greatest stock: nothing was changed, the stock and total as they are
+--   'invalid'  the stock or the live orders are not a whole number: the text says which, and its value
+--   'beyond'   the stock would exceed the highest allowed: nothing was changed; the current stock and total
 local voucher = redis.call('HMGET', KEYS[1], 'stock', 'sold')
 if not voucher[1] then return {'unknown', 0, 0} end
 if #voucher[1] > 15 or not string.find(voucher[1], '^%-?%d+$') then return {'invalid', 0, 0, 'stock ' .. voucher[1]} end

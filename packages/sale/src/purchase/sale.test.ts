@@ -31,7 +31,7 @@ afterAll(async () => {
 })
 
 describe('a purchase', () => {
-  test('takes one item, notes the user and appends the order, all together', async () => {
+  test('takes one item, records the user and appends the order, all together', async () => {
     const item = voucher()
     await sale.open(item)
     const result = await sale.purchase(item.id, 'ann')
@@ -42,7 +42,7 @@ describe('a purchase', () => {
     expect(await client.xlen(keys.orders)).toBe(1)
   })
 
-  test('is refused with its own code before, after, without stock, and to a user who has one', async () => {
+  test('is refused with its own code before the sale, after it, without stock, and for a user who has an order', async () => {
     const early = voucher({ begin: nowSeconds() + 100 })
     const late = voucher({ begin: 1, end: nowSeconds() - 5 })
     const empty = voucher({ stock: 0 })
@@ -57,8 +57,8 @@ describe('a purchase', () => {
     for (const item of [early, late, empty]) expect(await client.exists(saleKeys(item.id).orders)).toBe(0)
   })
 
-  test('is open in its first and its last second', async () => {
-    // Redis' clock decides: the second is read from it, and the voucher's hours are set around it.
+  test('is possible in the first and the last second', async () => {
+    // Redis' clock decides, so the test reads the second from it and sets the voucher's hours around it.
     const item = voucher({ stock: 1000 })
     await sale.open(item)
     const atFirst = async () => {
@@ -66,11 +66,11 @@ describe('a purchase', () => {
       await client.hset(saleKeys(item.id).voucher, 'begin', seconds!, 'end', seconds!)
       return sale.purchase(item.id, `user-${counter++}`)
     }
-    // The second may end between the two commands; then it is `late`, and the next try is made in a fresh one.
+    // The second may end between the two commands; then the result is `late`, and the next try uses a new voucher.
     await waitFor(async () => (await atFirst()).code === 'sold', { what: 'a sale within its only second' })
   })
 
-  test('lets a user hold as many as the voucher says', async () => {
+  test('lets a user hold as many orders as the voucher allows', async () => {
     const item = voucher({ stock: 5, perUser: 2 })
     await sale.open(item)
     expect(await sale.purchase(item.id, 'ann')).toMatchObject({ code: 'sold', number: 1 })
@@ -78,7 +78,7 @@ describe('a purchase', () => {
     expect(await sale.purchase(item.id, 'ann')).toMatchObject({ code: 'bought', held: 2 })
   })
 
-  test('of one user five hundred times at once is one order', async () => {
+  test('made five hundred times at once by one user is one order', async () => {
     const item = voucher({ stock: 100 })
     await sale.open(item)
     const results = await Promise.all(Array.from({ length: 500 }, () => sale.purchase(item.id, 'ann')))
@@ -86,7 +86,7 @@ describe('a purchase', () => {
     expect(await sale.stock(item.id)).toEqual({ stock: 99, total: 100, buyers: 1 })
   })
 
-  test('opening a voucher again keeps what is left of it', async () => {
+  test('opening a voucher again keeps its remaining stock', async () => {
     const item = voucher({ stock: 2 })
     expect(await sale.open(item)).toEqual({ isNew: true })
     await sale.purchase(item.id, 'ann')
@@ -94,7 +94,7 @@ describe('a purchase', () => {
     expect((await sale.stock(item.id))?.stock).toBe(1)
   })
 
-  test('a voucher that makes no sense is refused with the field', async () => {
+  test('an invalid voucher is refused with the name of the field', async () => {
     await expect(sale.open(voucher({ id: 'a{b}' }))).rejects.toThrow(/id is/)
     await expect(sale.open(voucher({ stock: -1 }))).rejects.toThrow(/stock is -1/)
     await expect(sale.open(voucher({ end: 1 }))).rejects.toThrow(/end is 1/)
@@ -106,7 +106,7 @@ describe('a purchase', () => {
 })
 
 describe('an order', () => {
-  test('that is cancelled gives its item back once only, and its user may buy again', async () => {
+  test('that is cancelled returns its item only once, and its user may buy again', async () => {
     const item = voucher({ stock: 1 })
     await sale.open(item)
     const first = await sale.purchase(item.id, 'ann')
@@ -129,7 +129,7 @@ describe('an order', () => {
     expect(await sale.cancel(item.id, 'nobody')).toEqual({ result: 'unknown', state: '' })
   })
 
-  test('that is not paid in time goes back once, however many look for it', async () => {
+  test('that is not paid in time returns its item once, however many workers look for it', async () => {
     const quick = new Sale(client, { ids, payWithinMs: 1 })
     const item = voucher({ stock: 2 })
     await quick.open(item)
@@ -142,7 +142,7 @@ describe('an order', () => {
     await quick.close()
   })
 
-  test('one that still has time is not taken back', async () => {
+  test('does not expire while it still has time', async () => {
     const item = voucher()
     await sale.open(item)
     await sale.purchase(item.id, 'ann')
@@ -150,8 +150,8 @@ describe('an order', () => {
   })
 })
 
-describe('the memory of being sold out', () => {
-  test('answers without Redis, and a refund in another process clears it at once', async () => {
+describe('remembering that a voucher is sold out', () => {
+  test('answers without Redis, and a refund in another process ends it at once', async () => {
     const item = voucher({ stock: 1 })
     const other = new Sale(client, { ids })
     await sale.open(item)
@@ -176,7 +176,7 @@ describe('the memory of being sold out', () => {
       return result.code === 'soldout' && result.source === 'memory'
     })
     await client.publish(saleKeys(item.id).channel, 'restock:5')
-    // The hash still says 0 restocks: such a reply was made before the fifth refund and must not be remembered.
+    // The hash still says 0 restocks: such a reply is older than the fifth refund and must not be remembered.
     await waitFor(async () => {
       const result = await sale.purchase(item.id, 'ann')
       return result.code === 'soldout' && result.source === 'redis'

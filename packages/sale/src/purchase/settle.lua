@@ -1,4 +1,4 @@
--- Moves an order on: paid, refunded, or cancelled unpaid. Only once, whoever asks.
+-- Moves an order to its next state: paid, refunded, cancelled or expired. Only once, whoever asks.
 --
 -- KEYS  1 voucher hash  2 users set  3 holders hash  4 orders stream  5 states hash  6 unpaid zset
 -- ARGV  1 order id  2 'paid', 'cancelled', 'expired' (from placed) or 'refunded' (from paid)  3 channel  4 publish command
@@ -6,8 +6,8 @@
 -- Returns {result, state}
 --   'done'     the order now has the wanted state
 --   'already'  it had that state before: nothing was changed
---   'refused'  it is in a state from which there is no way to the wanted one
---   'early'    'expired' was asked for, but its time is not over (or it has none)
+--   'refused'  its state does not allow the wanted one
+--   'early'    'expired' was asked for, but its deadline has not passed (or it has none)
 --   'unknown'  there is no such order
 local entry = redis.call('HGET', KEYS[5], ARGV[1])
 if not entry then return {'unknown', ''} end
@@ -16,7 +16,7 @@ if state == ARGV[2] then return {'already', state} end
 local from = ARGV[2] == 'refunded' and 'paid' or 'placed'
 if state ~= from then return {'refused', state} end
 
--- A field that was written by hand, and is no number, stays as it is: an error here would leave the order half moved.
+-- A field written by hand that is not a number stays as it is: an error here would leave the order half changed.
 local function add(field, change)
   local value = redis.call('HGET', KEYS[1], field)
   if not value or #value > 15 or not string.find(value, '^%-?%d+$') then return false end
@@ -37,7 +37,7 @@ local holder = redis.call('HGET', KEYS[3], user) or (number .. ' -')
 local last, previous, orders = string.match(holder, '^(%d+) (%S+)(.*)$')
 local event = {'kind', ARGV[2], 'order', ARGV[1], 'user', user, 'number', number, 'at', millis, 'prev', previous}
 if ARGV[2] == 'paid' then
-  -- Where the store has refused the order itself, as after lost writes, a payment must not bring it in.
+  -- If the store has refused the order itself, as after lost writes, a payment must not make it accepted.
   local perUser = redis.call('HGET', KEYS[1], 'perUser') or '1'
   event[#event + 1] = 'limit'
   event[#event + 1] = string.find(perUser, '^[1-9]%d*$') and #perUser <= 15 and perUser or '1'
@@ -52,7 +52,7 @@ if ARGV[2] ~= 'paid' then
   orders = kept
   if orders == '' then redis.call('SREM', KEYS[2], user) end
   add('sold', -1)
-  -- A voucher whose hash is gone has no stock for the item; one field of it alone would be taken for a voucher.
+  -- A voucher whose hash is gone has no stock to return the item to; writing one field would look like a voucher.
   if ARGV[5] == '1' and add('stock', 1) then
     if not add('restocks', 1) then redis.call('HSET', KEYS[1], 'restocks', 1) end
     redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HGET', KEYS[1], 'restocks'))

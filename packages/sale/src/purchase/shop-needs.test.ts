@@ -43,7 +43,7 @@ function orderOf(result: PurchaseResult): string {
 }
 
 describe('an order number', () => {
-  test('is never given twice to one user, whatever was cancelled', async () => {
+  test('is never used twice for one user, whatever was cancelled', async () => {
     const id = await open({ perUser: 2 })
     const first = orderOf(await sale.purchase(id, 'ann'))
     const second = orderOf(await sale.purchase(id, 'ann'))
@@ -78,7 +78,7 @@ describe('an order id', () => {
     await expect(sale.purchase(id, 'ann', { orderId: 'a b' })).rejects.toMatchObject({ code: 'FB_SALE_ORDER_INVALID' })
   })
 
-  test('that the caller chose is one order of all vouchers, and free again where nothing was sold under it', async () => {
+  test('that the caller chose is one order across all vouchers, and free again if nothing was sold under it', async () => {
     const [first, second, empty] = [await open({ perUser: 3 }), await open(), await open({ stock: 0 })]
     await sale.purchase(first, 'ann', { orderId: 'mine-2' })
     await expect(sale.purchase(second, 'bob', { orderId: 'mine-2' })).rejects.toMatchObject({
@@ -100,7 +100,7 @@ describe('an order id', () => {
       client.eval(keepOrderId, 1, chosenOrderKey('mine-5'), voucherId, token, forMs, 2)
     for (const call of ['a', 'b', 'c', 'd']) expect(await keep(id, call, 60_000)).toBe(id)
     for (const call of ['a', 'b', 'c', 'd', 'd']) await keep(id, call, 0)
-    // One of those that were too many to be told apart may have sold.
+    // One of the purchases beyond the tracked ones may have sold something.
     expect(await keep(other, 'e', 60_000)).toBe(id)
     await client.del(chosenOrderKey('mine-5'))
     for (const call of ['a', 'b']) await keep(id, call, 60_000)
@@ -125,10 +125,10 @@ describe('an order id', () => {
     await two.close()
   })
 
-  test('of a process that died on this host does not keep its successor waiting', async () => {
+  test('of a process that died on this host does not make its successor wait', async () => {
     const id = await open()
     const { hostname } = await import('node:os')
-    // No process has this number: Linux counts to 4,194,304 at most.
+    // No process has this pid: Linux pids end at 4,194,304.
     await client.set('seckill:ids:78', `gone|${hostname()}|99999999.0|${pidSpace()}`, 'PX', 60_000)
     const next = new Sale(client, { ids: new Snowflake({ workerId: 78 }) })
     orderOf(await next.purchase(id, 'ann'))
@@ -143,7 +143,7 @@ describe('an order id', () => {
 test.each([
   ['another container’s', 'another boot/pid:[4026532001]'],
   ['an unknown', ''],
-])('a worker id that %s process has is its own, although no process here has that number', async (_, space) => {
+])('a worker id that %s process has stays its own, although no process here has that pid', async (_, space) => {
   const id = await open()
   const { hostname } = await import('node:os')
   await client.set('seckill:ids:80', `living|${hostname()}|99999999.0|${space}`, 'PX', 60_000)
@@ -167,7 +167,7 @@ describe('a user id', () => {
     expect((await sale.stock(id))?.stock).toBe(3)
   })
 
-  test('that differs by a blank or by case is another user', async () => {
+  test('that differs by a space or by case is another user', async () => {
     const id = await open()
     for (const userId of ['ann', 'ann ', 'Ann'])
       expect(await sale.purchase(id, userId)).toMatchObject({ code: 'sold', number: 1 })
@@ -175,7 +175,7 @@ describe('a user id', () => {
 })
 
 describe('a voucher made by hand', () => {
-  test('with begin, end and stock alone is registered before it sells, with its total', async () => {
+  test('with only begin, end and stock is registered before it sells, with its total', async () => {
     const id = `hand-${++counter}`
     await client.hset(saleKeys(id).voucher, 'begin', nowSeconds() - 5, 'end', nowSeconds() + 100, 'stock', 2)
     expect(await sale.purchase(id, 'ann')).toMatchObject({ code: 'sold', number: 1 })
@@ -183,7 +183,7 @@ describe('a voucher made by hand', () => {
     expect(await sale.stock(id)).toEqual({ stock: 1, total: 2, buyers: 1 })
   })
 
-  test('whose stock is raised by hand has a total that follows', async () => {
+  test('whose stock is raised by hand has its total raised too', async () => {
     const id = await open({ stock: 1 })
     await sale.purchase(id, 'ann')
     await client.hset(saleKeys(id).voucher, 'stock', 10)
@@ -193,7 +193,7 @@ describe('a voucher made by hand', () => {
     expect(entries.at(-1)![1].join(' ')).toContain('total 11')
   })
 
-  test('that is deleted and made again still knows its buyers', async () => {
+  test('that is deleted and created again still knows its buyers', async () => {
     const id = await open({ stock: 2, perUser: 2 })
     await sale.purchase(id, 'ann')
     await sale.purchase(id, 'ann')
@@ -212,7 +212,7 @@ describe('a voucher made by hand', () => {
     ['begin', '1770000000000', /begin is "1770000000000"; it must be a whole number, times in seconds/],
     ['perUser', '0', /perUser is "0"/],
     ['sold', 'few', /sold is "few"/],
-  ])('with %s %j says so', async (field, value, sentence) => {
+  ])('with %s %j is refused with the reason', async (field, value, sentence) => {
     const id = await open()
     await client.hset(saleKeys(id).voucher, field, value)
     const tried = sale.purchase(id, 'ann')
@@ -222,7 +222,7 @@ describe('a voucher made by hand', () => {
   })
 
   test.each(['stock', 'sold', 'restocks', 'total'])(
-    'whose %s is no number any more lets an order be moved on whole, or not at all',
+    'whose %s is no longer a number lets an order change its state completely, or not at all',
     async (field) => {
       const id = await open({ stock: 5, perUser: 2 })
       const [first, second] = [orderOf(await sale.purchase(id, 'ann')), orderOf(await sale.purchase(id, 'ann'))]
@@ -239,7 +239,7 @@ describe('a voucher made by hand', () => {
     },
   )
 
-  test('without an end says so', async () => {
+  test('without an end is refused with the reason', async () => {
     const id = `hand-${++counter}`
     await client.hset(saleKeys(id).voucher, 'begin', nowSeconds() - 5, 'stock', 2)
     await expect(sale.purchase(id, 'ann')).rejects.toThrow(/end is/)
@@ -255,7 +255,7 @@ describe('a buyer', () => {
     expect(await sale.ordersOf(id, 'bob')).toEqual([])
   })
 
-  test('hears of his order also when the rest is sold out and remembered as such', async () => {
+  test('gets the order even when the rest is sold out and remembered as such', async () => {
     const id = await open({ stock: 1 })
     const orderId = orderOf(await sale.purchase(id, 'ann'))
     await waitFor(async () => {
@@ -281,7 +281,7 @@ describe('a buyer', () => {
 })
 
 describe('the stock', () => {
-  test('grows by a restock, which every process hears of, and shrinks to no less than what is sold', async () => {
+  test('grows by a restock, which every process learns of, and never shrinks below what is sold', async () => {
     const id = await open({ stock: 1 })
     const other = new Sale(client, { ids })
     await other.purchase(id, 'ann')
@@ -297,7 +297,7 @@ describe('the stock', () => {
     await other.close()
   })
 
-  test('gets the item of a refunded order back, or not, and its user may buy again', async () => {
+  test('gets the item of a refunded order back if so requested, and its user may buy again', async () => {
     const id = await open({ stock: 1 })
     const first = orderOf(await sale.purchase(id, 'ann'))
     expect(await sale.refund(id, first)).toEqual({ result: 'refused', state: 'placed' })
@@ -313,7 +313,7 @@ describe('the stock', () => {
   })
 })
 
-test('an item that comes back to a voucher whose hash is gone makes no voucher of it', async () => {
+test('an item returned to a voucher whose hash is gone does not recreate the voucher', async () => {
   const id = await open({ stock: 5 })
   const orderId = orderOf(await sale.purchase(id, 'ann'))
   await client.del(saleKeys(id).voucher)

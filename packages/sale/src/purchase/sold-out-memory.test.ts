@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-test('a full memory makes room by what has lapsed, and listens to that no more', async () => {
+test('a full memory makes room by dropping expired entries, and stops listening to those', async () => {
   const clock = new FakeClock()
   const sale = new Sale(client, {
     ids,
@@ -43,7 +43,7 @@ test('a full memory makes room by what has lapsed, and listens to that no more',
   expect(await isRemembered('c')).toBe(false)
   expect(await listeners('c')).toBe(0)
   clock.advance(4000)
-  // Told of again: the other one is now the older.
+  // Reported again: the other one is now older.
   clock.advance(1500)
   await waitFor(() => isRemembered('a'))
   await waitFor(() => isRemembered('c'))

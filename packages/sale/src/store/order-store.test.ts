@@ -11,11 +11,11 @@ import { sqliteOrderStore } from './sqlite.ts'
 
 interface Opened {
   readonly store: OrderStore
-  /** A second store on the same data, as another worker has it. */
+  /** A second store on the same data, as in another worker. */
   readonly other: OrderStore
-  /** Runs a statement beside the stores. */
+  /** Runs a statement outside the stores. */
   execute(sql: string): Promise<unknown>
-  /** The statement after which the database refuses a user called "forbidden". */
+  /** A statement that makes the database refuse a user called "forbidden". */
   readonly forbidding: string
   stop(): Promise<void>
 }
@@ -42,7 +42,7 @@ const databases: Record<string, () => Promise<Opened>> = {
     const server = await startPostgres()
     const pool = () => {
       const made = new pg.Pool({ connectionString: server.url, max: 4 })
-      // A server that stops tells its idle connections, which nobody listens to otherwise.
+      // A server that stops notifies its idle connections, which have no other listener.
       made.on('error', () => {})
       return made
     }
@@ -120,7 +120,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.get('nobody')).toBe(undefined)
   })
 
-  test('a database that is broken or gone is an outage, never the fault of an order', async () => {
+  test('a broken or unreachable database is an outage, never the fault of an order', async () => {
     const broken = await databases[name]!()
     await broken.store.migrate()
     await broken.execute('DROP TABLE sale_orders')
@@ -132,7 +132,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     await broken.other.close()
   })
 
-  test('what the database itself refuses is the fault of the order', async () => {
+  test('a value that the database itself refuses is the fault of the order', async () => {
     const voucherId = await voucher(5)
     await opened.execute(opened.forbidding)
     const refused = { code: 'FB_SALE_STORE', isOutage: false }
@@ -149,7 +149,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(2)
   })
 
-  test('an order that was withdrawn makes room for its user and in the total', async () => {
+  test('a withdrawn order makes room for its user and in the total', async () => {
     const voucherId = await voucher(1)
     const first = event({ voucherId, userId: 'ann' })
     await store.store([first, { ...first, kind: 'cancelled' }])
@@ -171,7 +171,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(1)
   })
 
-  test('an order id that comes with other content is rejected, not taken for the order that has it', async () => {
+  test('an order id with different content is rejected, not mistaken for the existing order', async () => {
     const voucherId = await voucher(10)
     const order = event({ voucherId, userId: 'ann', number: 1 })
     await store.store([order])
@@ -185,7 +185,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(1)
   })
 
-  test('user ids are refused or told apart by the same rule as everywhere', async () => {
+  test('user ids are refused or distinguished by the same rule everywhere', async () => {
     const voucherId = await voucher(20)
     const users = ['ann', 'ann ', 'Ann', 'änn', 'a\u0308nn', 'x'.repeat(255), '\u{1f600}'.repeat(127)]
     const events = users.map((userId) => event({ voucherId, userId, limit: 1 }))
@@ -197,7 +197,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(users.length)
   })
 
-  test('a user holds no more than the order says, and numbers are his own for ever', async () => {
+  test('a user holds no more orders than the order allows, and their numbers are never reused', async () => {
     const voucherId = await voucher(20)
     const of = (number: number) => event({ voucherId, userId: 'ann', number, limit: 2 })
     const [first, second, third] = [of(1), of(2), of(3)]
@@ -211,7 +211,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(2)
   })
 
-  test('the total that an order carries counts, whatever was set before', async () => {
+  test('the total that an order carries applies, whatever was set before', async () => {
     const voucherId = await voucher(1)
     await store.store([event({ voucherId, total: 1 })])
     expect((await store.store([event({ voucherId, total: 1 })]))[0]).toMatchObject({ kind: 'rejected' })
@@ -234,7 +234,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(0)
   })
 
-  test('workers that store the same vouchers in any order are never turned away by each other', async () => {
+  test('workers that store the same vouchers in any order never reject each other', async () => {
     const vouchers = [await voucher(100), await voucher(100)]
     const batches = Array.from({ length: 20 }, (_, index) => {
       const placed = [0, 1, 2, 3].map((offset) => event({ voucherId: vouchers[(index + offset) % 2]! }))

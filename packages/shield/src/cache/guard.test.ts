@@ -13,7 +13,7 @@ function guards(state: 'live' | 'fallback', lane = new LaneLease()): [KeyWatcher
   ]
 }
 
-test('tracking guards by its lease, and a small maxStalenessMs ends it sooner', () => {
+test('tracking guards for its lease, and a small maxStalenessMs ends it sooner', () => {
   expect(guardOf(defaultLocalCache, ...guards('live'), 1000)).toEqual({ lease: tracked, maxMs: Infinity })
   const { lease } = guardOf({ ...defaultLocalCache, maxStalenessMs: 50 }, ...guards('live'), 1000)
   expect(lease.aliveUntil).toBe(1050)
@@ -23,7 +23,7 @@ test('tracking guards by its lease, and a small maxStalenessMs ends it sooner', 
   expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 500 }, ...guards('live'), 1000).lease).toBe(tracked)
 })
 
-test('where tracking is refused, the lane guards while it is known alive, and else the fallback', () => {
+test('if tracking is refused, the lane guards while it is known to be alive, and otherwise the fallback', () => {
   const lane = new LaneLease()
   expect(guardOf(defaultLocalCache, ...guards('fallback', lane), 1000)).toEqual({ lease: endlessLease, maxMs: 100 })
   lane.renew(900, 2300)
@@ -35,7 +35,7 @@ test('where tracking is refused, the lane guards while it is known alive, and el
   expect(lane.aliveUntil).toBe(3200)
 })
 
-test('what is not consistent has no guard but its time', () => {
+test('a value that need not be consistent is guarded only by its time', () => {
   const strategy = { ...defaultLocalCache, consistent: false }
   expect(guardOf(strategy, ...guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: Infinity })
   expect(guardOf({ ...strategy, maxStalenessMs: 70 }, ...guards('live'), 1000)).toEqual({
@@ -45,7 +45,7 @@ test('what is not consistent has no guard but its time', () => {
   expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 20 }, ...guards('fallback'), 1000).maxMs).toBe(20)
 })
 
-test('a reply lives for the least of what its strategy, its key, its guard and the rights of its readers allow', () => {
+test('a reply lives for the shortest time that its strategy, key, guard and the rights of its readers allow', () => {
   const ttlMs = (of: Partial<Parameters<typeof lifeOf>[0]>, state: 'live' | 'fallback' = 'live') =>
     lifeOf({ strategy: defaultLocalCache, pttlMs: -1, rightsMs: undefined, ...of }, ...guards(state), 1000).ttlMs
   const ownMs = defaultLocalCache.expireTime * 1000
@@ -56,7 +56,7 @@ test('a reply lives for the least of what its strategy, its key, its guard and t
   expect(ttlMs({}, 'fallback')).toBe(100)
 })
 
-test('what a limit gives again has no guard but the rights of its readers', () => {
+test('a reply repeated under a limit is guarded only by the rights of its readers', () => {
   const strategy: RateLimitStrategy = {
     strategy: 'RateLimit',
     algorithm: 'tokenBucket',

@@ -8,7 +8,7 @@ import { readCommand } from './read-command.ts'
 const get = readCommand('GET', ['k'], 0)
 const text = (reply: CachedReply | undefined) => (reply === undefined ? undefined : Buffer.from(reply.bytes).toString())
 
-test('readers of one command share one load, other commands have their own, and all hang on one entry', () => {
+test('readers of one command share one load, other commands have their own, and all belong to one entry', () => {
   const { hot, reads, answer, now } = watchedKey()
   const seen: (string | undefined)[] = []
   for (let count = 0; count < 3; count++) hot.load(get, now(), (reply) => seen.push(text(reply)))
@@ -23,7 +23,7 @@ test('readers of one command share one load, other commands have their own, and 
   expect(hot.hit('STRLEN', now())).toBeUndefined()
 })
 
-test('a load that a change has overtaken is handed to its readers, not kept, and not joined by later ones', () => {
+test('a load that a change has overtaken is given to its readers, but not kept and not joined by later ones', () => {
   const { hot, reads, answer, now } = watchedKey()
   const seen: (string | undefined)[] = []
   hot.load(get, now(), (reply) => seen.push(text(reply)))
@@ -37,7 +37,7 @@ test('a load that a change has overtaken is handed to its readers, not kept, and
   expect(text(hot.hit('GET', now()))).toBe('$3\r\nnew\r\n')
 })
 
-test('an own write sends those who wait to Redis before it, and nobody loads until it is acknowledged', () => {
+test('an own write sends waiting readers to Redis before it, and nobody loads until it is acknowledged', () => {
   const { hot, answer, now } = watchedKey()
   const seen: (string | undefined)[] = []
   hot.load(get, now(), (reply) => seen.push(text(reply)))
@@ -63,7 +63,7 @@ test('nothing is served past its time or its lease', () => {
   expect(hot.hit('GET', now() + 10)).toBeUndefined()
 })
 
-test('what was kept is not served again once a reader was sent to Redis because no lease was held', () => {
+test('a kept reply is not served again once a reader was sent to Redis because no lease was held', () => {
   const strlen = readCommand('STRLEN', ['k'], 0)
   for (const isWaiting of [false, true]) {
     const { hot, reads, answer, lease, watched, now } = watchedKey()
@@ -71,7 +71,7 @@ test('what was kept is not served again once a reader was sent to Redis because 
     answer('v1')
     hot.load(strlen, now(), () => {})
     const seen: unknown[] = []
-    // It begins to load while there is a lease, and its read comes back unanswered; or there is none at once.
+    // Either the load starts under a lease and its read returns unanswered, or there is no lease at once.
     if (isWaiting) hot.load(readCommand('TYPE', ['k'], 0), now(), (reply) => seen.push(reply))
     lease.aliveUntil = now()
     watched.canRead = false
@@ -86,7 +86,7 @@ test('what was kept is not served again once a reader was sent to Redis because 
   }
 })
 
-test('a command that Redis refuses takes nothing from the others, nor does a lost watcher from what nobody guards', () => {
+test('a command that Redis refuses does not affect the others, and a lost watcher does not affect unguarded replies', () => {
   const consistent = watchedKey()
   const free = watchedKey({ ...defaultLocalCache, consistent: false })
   for (const { hot, answer, now } of [consistent, free]) {
@@ -100,14 +100,14 @@ test('a command that Redis refuses takes nothing from the others, nor does a los
   for (const { hot, now } of [consistent, free]) expect(text(hot.hit('GET', now()))).toBe('$2\r\nv1\r\n')
 })
 
-test('a key whose own time is over at the reading is not kept', () => {
+test('a key that has expired when it is read is not kept', () => {
   const { hot, answer, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v', 0)
   expect(hot.replyCount).toBe(0)
 })
 
-test('the same strategy again extends, another one drops', () => {
+test('the same strategy again extends the entry, another one drops it', () => {
   const { hot, answer, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v')
@@ -118,7 +118,7 @@ test('the same strategy again extends, another one drops', () => {
   expect(hot.load(get, now(), () => {})).toBe(false)
 })
 
-test('a strategy’s bound on entries and bytes holds over its keys', () => {
+test('a strategy’s limit on entries and bytes applies to all its keys together', () => {
   const { make, answer, now } = watchedKey({ ...defaultLocalCache, cacheSize: 2, expireStrategy: 'LRU' })
   const keys = ['a', 'b', 'c'].map(make)
   for (const hot of keys) {
@@ -139,7 +139,7 @@ test('replies larger than the whole cache make the key bypass it for a while', (
   expect(hot.load(get, now() + 1000, () => {})).toBe(true)
 })
 
-test('a limit gives a reply again while that may be kept, until a flush, and none that was read before one', () => {
+test('a limit repeats a reply while it may be kept, until a flush, and none that was read before the flush', () => {
   const limit = { algorithm: 'tokenBucket', limit: 1, windowMs: 1000, onLimit: 'stale', scope: 'process' } as const
   const { hot, answer, at, now } = watchedKey({ strategy: 'RateLimit', ...limit }, 5000)
   hot.load(get, now(), () => {})
@@ -159,7 +159,7 @@ test('a limit gives a reply again while that may be kept, until a flush, and non
   expect(hot.lastReply('GET')).toBeUndefined()
 })
 
-test('two arguments that only look alike when put together are two commands', () => {
+test('arguments that only look equal when joined are two commands', () => {
   const ids = [
     readCommand('GETRANGE', ['k', '1', '23'], 0).id,
     readCommand('GETRANGE', ['k', '12', '3'], 0).id,
@@ -168,7 +168,7 @@ test('two arguments that only look alike when put together are two commands', ()
   expect(new Set(ids).size).toBe(3)
 })
 
-test('a carried value takes the place of a cached one, and a load in flight does not bring the older back', () => {
+test('a carried value replaces a cached one, and a load in flight does not bring the older one back', () => {
   const { hot, answer, now } = watchedKey({ ...defaultLocalCache, consistent: false })
   hot.load(get, now(), () => {})
   answer('old')
@@ -186,7 +186,7 @@ test('a carried value is not kept for a key that nobody reads', () => {
   expect(hot.replyCount).toBe(0)
 })
 
-test('a reply whose time is nearly over is reloaded by one reader, while all are served', () => {
+test('a reply that is about to expire is reloaded by one reader, while all are served', () => {
   const { hot, reads, answer, at, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v1')
@@ -198,13 +198,13 @@ test('a reply whose time is nearly over is reloaded by one reader, while all are
   expect(reads).toHaveLength(1)
   answer('v2')
   expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
-  // The new reply has a whole life of its own.
+  // The new reply has its full lifetime.
   at(1000 + 62_000)
   expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
   expect(reads).toHaveLength(0)
 })
 
-test('each reply is reloaded by the command that brought it', () => {
+test('each reply is reloaded by the command that loaded it', () => {
   const { hot, asked, answer, at, now } = watchedKey()
   const commands = [get, readCommand('GETRANGE', ['k', '1', '2'], 0)]
   for (const command of commands) {
@@ -217,7 +217,7 @@ test('each reply is reloaded by the command that brought it', () => {
   expect(asked).toEqual([...encoded, ...encoded])
 })
 
-test('processes do not reload at one instant, and a key that ends is not loaded for its last moments', () => {
+test('processes do not reload at the same instant, and a key is not loaded for its last moments', () => {
   const { hot, reads, answer, at, now, roll } = watchedKey()
   roll(1)
   hot.load(get, now(), () => {})

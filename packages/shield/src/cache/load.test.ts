@@ -18,7 +18,7 @@ test('readers share a load, but none waits for one that began before their guard
   expect(told).toEqual(['first', 'second', 'third', 'fourth'])
 })
 
-test('a reply that had ended when a reader asked is given only to those who asked before', () => {
+test('a reply that had expired when a reader asked is given only to those who asked before', () => {
   const loads = new Loads()
   const told: string[] = []
   const reader = (name: string) => (reply: CachedReply | undefined) => told.push(`${name} ${reply?.expiresAt}`)

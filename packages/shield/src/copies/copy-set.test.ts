@@ -12,7 +12,7 @@ import { CopySet } from './copy-set.ts'
 
 type Answer = (reply: Uint8Array | undefined, sentAt: number) => void
 
-/** Copies of `k` on one node, whose watcher answers when the test says so. */
+/** Copies of `k` on one node, whose watcher answers when the test tells it to. */
 function setUp() {
   const clock = new FakeClock()
   const takes: Answer[] = []
@@ -61,21 +61,21 @@ function setUp() {
     copies,
     clock,
     watcher,
-    /** What KEYS would show to the application. */
+    /** The keys that KEYS would show to the application. */
     isShown: () => !space.ownCopies.has(Buffer.from('k_1')),
     seen,
     read,
-    /** The next picture is there, and is of this version. */
+    /** The next snapshot has arrived, with this version. */
     takePicture: (version: number) =>
       takes.shift()!(Buffer.from(`*4\r\n:${version}\r\n:-1\r\n:1\r\n$4\r\ndump\r\n`), 0),
-    /** The connection is lost, with what was asked on it. */
+    /** The connection is lost, with all requests on it. */
     lose: () => {
       watcher.canRead = false
       for (const answer of [...takes.splice(0), ...reads.splice(0), ...puts.splice(0)]) answer(undefined, 0)
     },
-    /** The server says what became of the put before. */
+    /** The server answers the previous put. */
     answerPut: (said: string) => puts.shift()!(encodeCommand([said]).subarray(4), 0),
-    /** The server says whose the copy is; false where nobody asked. */
+    /** The server says who owns the copy; false if nobody asked. */
     answerLook: (owner: string) => {
       const asked = looks.splice(0)
       for (const answer of asked) answer(encodeCommand([owner]).subarray(4), 0)
@@ -84,12 +84,12 @@ function setUp() {
     /** The server says whether another process follows the key, as this one leaves it. */
     answerResignation: (isFollowed: boolean) => resignations.shift()!(Buffer.from(`:${isFollowed ? 1 : 0}\r\n`), 0),
     removals: () => removals,
-    /** The next read of a copy is answered. */
+    /** Answers the next read of a copy. */
     answer: (version: number, value: string) => reads.shift()!(encodeCommand([`${version}|k`, value]), 0),
   }
 }
 
-test('readers get what a copy has', () => {
+test('readers get the value of a copy', () => {
   const { seen, read, takePicture, answer } = setUp()
   expect([read(), read()]).toEqual([true, true])
   takePicture(1)
@@ -98,7 +98,7 @@ test('readers get what a copy has', () => {
   expect(seen).toEqual(['$1\r\nv\r\n', '$1\r\nv\r\n'])
 })
 
-test('an own write sends those who wait for a picture to Redis before it', () => {
+test('an own write sends readers that wait for a snapshot to Redis before it', () => {
   const { copies, seen, read, takePicture } = setUp()
   read()
   copies.abandon()
@@ -107,7 +107,7 @@ test('an own write sends those who wait for a picture to Redis before it', () =>
   expect(seen).toHaveLength(1)
 })
 
-test('an own write sends those whose copy is being read to Redis before it', () => {
+test('an own write sends readers whose copy is being read to Redis before it', () => {
   const { copies, seen, read, takePicture, answer } = setUp()
   read()
   takePicture(1)
@@ -118,7 +118,7 @@ test('an own write sends those whose copy is being read to Redis before it', () 
 })
 
 test.each(['before', 'while'])(
-  'who had to ask Redis, as no node could be read %s, sees nothing older later',
+  'a reader that had to ask Redis, because no node could be read %s, sees nothing older later',
   (when) => {
     const { watcher, seen, read, takePicture, answer, lose } = setUp()
     read()
@@ -135,7 +135,7 @@ test.each(['before', 'while'])(
   },
 )
 
-test('a picture that was taken before changes were missed will not do', () => {
+test('a snapshot from before changes were missed is not used', () => {
   const { copies, seen, read, takePicture, answer } = setUp()
   read()
   copies.missed()
@@ -149,14 +149,14 @@ test('a picture that was taken before changes were missed will not do', () => {
 test.each([
   ['a copy', 0],
   ['a picture, behind a copy that was too old', 250],
-])('who waits for %s asks Redis after a lease, however the rounds add up', (_, firstMs) => {
+])('a reader that waits for %s asks Redis after a lease, however many rounds add up', (_, firstMs) => {
   const { clock, seen, read, takePicture, answer } = setUp()
   read()
   takePicture(2)
   answer(2, 'new')
   seen.length = 0
   read()
-  // The first round: a copy of an older version comes late, and a new picture is taken for it.
+  // The first round: a copy of an older version arrives late, and a new snapshot is taken for it.
   if (firstMs > 0) {
     clock.advance(firstMs)
     answer(1, 'old')
@@ -167,7 +167,7 @@ test.each([
   expect(seen).toEqual([undefined])
 })
 
-test('each waits for its own lease, also where others came before', () => {
+test('each reader waits for its own lease, even if others came before', () => {
   const { clock, seen, read, takePicture, answer } = setUp()
   read()
   clock.advance(200)
@@ -180,7 +180,7 @@ test('each waits for its own lease, also where others came before', () => {
   expect(seen).toEqual(['$5\r\nfirst\r\n', undefined])
 })
 
-test('a copy that another process wrote, as the put of this one was lost, is known to be ours', () => {
+test('a copy that another process wrote, because this one’s put was lost, is recognised as ours', () => {
   const { copies, watcher, read, takePicture, lose, answerLook } = setUp()
   read()
   takePicture(1)
@@ -194,7 +194,7 @@ test('a copy that another process wrote, as the put of this one was lost, is kno
   expect(answerLook('k')).toBe(false)
 })
 
-test('a name that was somebody’s own key is read once it has become a copy', () => {
+test('a name that was a key of the application is read once it has become a copy', () => {
   const { copies, seen, read, takePicture, answer, answerPut, answerLook } = setUp()
   read()
   takePicture(1)
@@ -213,7 +213,7 @@ test('a name that was somebody’s own key is read once it has become a copy', (
   expect(seen.at(-1)).toBe('$1\r\nw\r\n')
 })
 
-test('a copy is not shown before the answer to its first write, and a key that is not ours always once that is known', () => {
+test('a copy is hidden before its first write is answered, and a key that is not ours is shown once that is known', () => {
   const { copies, isShown, read, takePicture, answerPut } = setUp()
   expect(isShown()).toBe(true)
   read()

@@ -5,15 +5,15 @@ import { isReservedName, markerOf, ownershipOf, refresherOf, versionOf } from '.
 
 const bytesOf = (text: string) => Buffer.from(text)
 
-test('what stands beside a copy or a key is on its node', () => {
-  // Braces of a copy's name are rounded.
+test('the companion keys of a copy or a key are on its node', () => {
+  // Braces in a copy's name become parentheses.
   const copy = bytesOf('cart:(7)_1')
   for (const name of [markerOf(copy), ownershipOf(copy)]) expect(keySlotOfBytes(name)).toBe(keySlotOfBytes(copy))
   for (const key of ['plain', 'a{b}c', '{x}', 'a{b'].map(bytesOf))
     for (const name of [versionOf(key), refresherOf(key)]) expect(keySlotOfBytes(name)).toBe(keySlotOfBytes(key))
 })
 
-test('the names of keys of any bytes hold those bytes, and are known as ours', () => {
+test('the names for keys of any bytes contain those bytes, and are recognised as ours', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (key) => {
       for (const name of [markerOf(key), ownershipOf(key), versionOf(key), refresherOf(key)]) {

@@ -11,7 +11,7 @@ import { PlacedCopies } from './placed-copies.ts'
 const three = (slot: number) => `node-${Math.floor(slot / 5462)}`
 const names = (count: number, key = 'product_100') => Array.from({ length: count }, (_, index) => `${key}_${index + 1}`)
 
-test('copies are spread evenly over the nodes, and a fitting name is left as it is', () => {
+test('copies are spread evenly over the nodes, and a name that fits is kept', () => {
   const placed = placeCopies(names(20), three, nodesOf(three))
   const perNode = new Map<string, number>()
   for (const { name, slot, node } of placed) {
@@ -24,13 +24,13 @@ test('copies are spread evenly over the nodes, and a fitting name is left as it 
   expect(placed.some(({ name }) => /^product_100_\d+$/.test(name))).toBe(true)
 })
 
-test('every process finds the same names, and a hash tag holds none of them', () => {
+test('every process finds the same names, and none contains a hash tag', () => {
   const tagged = names(6, 'cart:{7}')
   expect(placeCopies(tagged, three, nodesOf(three))).toEqual(placeCopies(tagged, three, nodesOf(three).reverse()))
   expect(new Set(placeCopies(tagged, three, nodesOf(three)).map(({ node }) => node)).size).toBe(3)
 })
 
-test('names are found anew when a slot that a name was passed over for comes to the node', () => {
+test('names are searched again when a slot that ruled a name out comes to the node', () => {
   let moved = -1
   const nodeOf = (slot: number) => (slot === moved ? 'node-0' : three(slot))
   const copies = names(3, 'product_7')

@@ -1,9 +1,9 @@
--- Writes one copy, if it is ours and older than the new one. An existing key of that name without our mark of ownership
--- is a real key of the application, and nothing is touched.
+-- Writes one copy, if it is ours and older than the new one. An existing key with that name and without our mark of
+-- ownership belongs to the application and is not touched.
 --
 -- KEYS  1 the copy  2 its marker  3 its mark of ownership
 -- ARGV  1 version  2 the key that it copies  3 milliseconds that the marker lives  4 milliseconds that the copy lives
---       5 milliseconds that the mark of ownership lives, more than the copy  6 the dump, or empty where there is no such key
+--       5 milliseconds that the mark of ownership lives, more than the copy  6 the dump, or empty if there is no such key
 -- Returns 'put', 'newer' (the copy is as new or newer; its marker lives on), or 'foreign'.
 local owner = redis.call('GET', KEYS[3])
 if owner and owner ~= ARGV[2] then return 'foreign' end

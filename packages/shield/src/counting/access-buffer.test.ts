@@ -2,7 +2,7 @@ import { AccessCounter } from '@firebreak/core/heat'
 import { expect, test } from 'vitest'
 import { AccessBuffer, type BurstWatch } from './access-buffer.ts'
 
-/** A buffer whose bursts are told by the number of accesses after which they came. */
+/** A buffer whose bursts are identified by the number of accesses before them. */
 function bufferWith(watch: BurstWatch): { add: (name: string) => void; buffer: AccessBuffer; bursts: number[] } {
   const bursts: number[] = []
   let accesses = 0
@@ -15,7 +15,7 @@ function bufferWith(watch: BurstWatch): { add: (name: string) => void; buffer: A
   return { add, buffer, bursts }
 }
 
-test('accesses are handed over a hundred at a time, and a burst is seen then', () => {
+test('accesses are handed over in hundreds, and a burst is noticed then', () => {
   const watch = {
     burstCount: 20,
     leftCount: Number.POSITIVE_INFINITY,
@@ -26,7 +26,7 @@ test('accesses are handed over a hundred at a time, and a burst is seen then', (
   expect(bursts).toEqual([128])
 })
 
-test('where a key is about to cross, its crossing is seen at the very access, also after others were handed over', () => {
+test('if a key is about to cross its threshold, the crossing is noticed at that very access, even after others were handed over', () => {
   const watch = {
     burstCount: 90,
     leftCount: 90,
@@ -34,13 +34,13 @@ test('where a key is about to cross, its crossing is seen at the very access, al
   }
   const alone = bufferWith(watch)
   for (let nth = 0; nth < 65; nth++) alone.add('k')
-  // A tick.
+  // One tick later.
   alone.buffer.flush()
   for (let nth = 0; nth < 60; nth++) alone.add('k')
   expect(alone.bursts).toEqual([90])
   const among = bufferWith(watch)
   for (let nth = 0; nth < 200; nth++) among.add(nth % 2 === 0 ? 'k' : 'other')
-  // Its 90th is the 179th of all.
+  // Its 90th access is the 179th of all.
   expect(among.bursts[0]).toBeGreaterThanOrEqual(179)
   expect(among.bursts[0]).toBeLessThan(179 + 8)
 })

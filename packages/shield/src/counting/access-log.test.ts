@@ -14,7 +14,7 @@ function logOf(redactKey?: (key: string) => string): AccessLog {
   })
 }
 
-/** Counts reads of keys by their bytes, ends the interval at `now`, and tells what it had. */
+/** Counts reads of keys by their bytes, ends the interval at `now`, and returns its contents. */
 function interval(log: AccessLog, now: number, reads: Record<string, number>, takesPieces = true) {
   for (const [key, count] of Object.entries(reads)) log.byBytes.addReads(Buffer.from(key), count)
   const keys: Record<string, number> = {}
@@ -44,7 +44,7 @@ function interval(log: AccessLog, now: number, reads: Record<string, number>, ta
 const many = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`key ${index}`, 1]))
 const cold = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`cold ${index}`, 1]))
 
-test('cold keys come in pieces, and all are in the total', () => {
+test('cold keys are reported in pieces, and all are in the total', () => {
   const log = logOf()
   interval(log, 100, cold)
   const { keys, count, inPieces } = interval(log, 200, cold)
@@ -52,7 +52,7 @@ test('cold keys come in pieces, and all are in the total', () => {
   expect(keys).toEqual(cold)
 })
 
-test('nothing comes in pieces where each key has to be looked at', () => {
+test('nothing is reported in pieces if each key has to be inspected', () => {
   const redacted = logOf((key) => `<${key}>`)
   const plain = logOf()
   for (const now of [100, 200]) {
@@ -66,7 +66,7 @@ test('a key that creeps towards its threshold is watched among cold ones', () =>
   const log = logOf()
   log.setRules([testRule(100, { windowMs: 1000 })])
   interval(log, 100, { ...cold, creeping: 1 })
-  // With a twentieth of the threshold in one interval it is a candidate; from there on fewer count too.
+  // With a twentieth of the threshold in one interval it becomes a candidate; after that fewer count too.
   expect(interval(log, 200, { ...cold, creeping: 60 }).crossings).toEqual([])
   for (let now = 300; now <= 500; now += 100) {
     const { crossings, inPieces } = interval(log, now, { ...cold, creeping: 4 })
@@ -75,7 +75,7 @@ test('a key that creeps towards its threshold is watched among cold ones', () =>
   expect(interval(log, 600, { ...cold, creeping: 30 }).crossings).toEqual(['creeping'])
 })
 
-test('a key is watched also after the table was rebuilt for many others', () => {
+test('a key is still watched after the table was rebuilt for many others', () => {
   const log = logOf()
   log.setRules([testRule(100, { windowMs: 1000 })])
   interval(log, 100, { creeping: 80 })
@@ -87,7 +87,7 @@ test('a key is watched also after the table was rebuilt for many others', () => 
   expect(interval(log, 600, { ...others, creeping: 4 }).crossings).toEqual(['creeping'])
 })
 
-test('of very many cold keys half are told of in turn, with all that was counted of them, and warm ones at once', () => {
+test('with very many cold keys half are reported in turn, with all their counts, and warm ones at once', () => {
   const log = logOf()
   log.setRules([testRule(200, { windowMs: 1000 })])
   const sums = new Map<string, number>()
@@ -96,7 +96,7 @@ test('of very many cold keys half are told of in turn, with all that was counted
     for (const [key, count] of Object.entries(keys)) sums.set(key, (sums.get(key) ?? 0) + count)
     return { inPieces, warm: [keys['warm 0'], keys['warm 4999']] }
   })
-  // Until it knows its keys, and where it was too small for them, the table hands over all.
+  // Until the table knows its keys, and while it was too small for them, it hands over all of them.
   const inTurn = told.slice(4, 7)
   for (const { inPieces, warm } of inTurn) {
     expect(warm).toEqual([20, 15])
@@ -107,7 +107,7 @@ test('of very many cold keys half are told of in turn, with all that was counted
     expect([key, count]).toEqual([key, key === 'warm 0' ? 140 : key === 'warm 4999' ? 105 : 7])
 })
 
-test('what is held back makes a report due, and all of it is told where the counts are the last', () => {
+test('held-back counts make a report due, and all of them are reported when the counts are the last', () => {
   const log = logOf()
   for (const now of [100, 200, 300, 400]) interval(log, now, many)
   const held = log.countSoFar

@@ -31,7 +31,7 @@ function note(accesses: ByteAccesses, text: string, written = -1): void {
   accesses.note(bytes, 0, bytes.length, written)
 }
 
-test('accesses noted in many buffers are counted with what they belong to', () => {
+test('accesses noted in many buffers are counted with their attributes', () => {
   const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   for (let index = 0; index < 200; index++) note(accesses, `key ${index % 3}`, index % 3 === 1 ? 10 : -1)
   accesses.addReads(Buffer.from('key 0'), 1000)
@@ -46,7 +46,7 @@ test('accesses noted in many buffers are counted with what they belong to', () =
   expect(drained(accesses).size).toBe(0)
 })
 
-test('keys of one buffer are counted alike, whether their hashes were known before or not', () => {
+test('keys of one buffer are counted the same, whether their hashes were known before or not', () => {
   const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   const bytes = Buffer.from('abc'.repeat(60))
   for (let at = 0; at < bytes.length; at++) {
@@ -57,7 +57,7 @@ test('keys of one buffer are counted alike, whether their hashes were known befo
   expect(Object.fromEntries(drained(accesses))).toEqual({ a: [60, 0, 0], b: [60, 0, 0], c: [60, 0, 0] })
 })
 
-test('accesses wait for those of the next bytes, whatever becomes of their own', () => {
+test('accesses wait for those of the next bytes, whatever happens to their own bytes', () => {
   let asked = 0
   const bursts = {
     ...burstsAt(Number.POSITIVE_INFINITY),
@@ -82,7 +82,7 @@ test('accesses wait for those of the next bytes, whatever becomes of their own',
   })
 })
 
-test('keys are found wherever they stand in bytes of any size, in any order', () => {
+test('keys are found anywhere in buffers of any size, in any order', () => {
   const place = fc.record({ at: fc.nat(30_000), length: fc.nat(60) })
   fc.assert(
     fc.property(fc.array(fc.record({ size: fc.nat(40_000), places: fc.array(place, { maxLength: 40 }) })), (pieces) => {
@@ -105,7 +105,7 @@ test('keys are found wherever they stand in bytes of any size, in any order', ()
   )
 })
 
-test.each([10_000, 40_000])('a key that is larger than a batch takes is counted too', (times) => {
+test.each([10_000, 40_000])('a key larger than a batch is counted too', (times) => {
   const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   const bytes = Buffer.from(`small${'large'.repeat(times)}`)
   for (let nth = 0; nth < 3; nth++) {
@@ -129,7 +129,7 @@ test('bytes that change within an event are counted before they do', () => {
   expect(Object.fromEntries(drained(accesses))).toEqual({ a: [1, 0, 0], b: [1, 0, 0] })
 })
 
-test('where a key is about to cross, accesses wait for no more than it lacks, eight at least', () => {
+test('if a key is about to cross its threshold, only as many accesses wait as it lacks, at least eight', () => {
   const counted: number[] = []
   const bursts = { burstCount: 1, leftCount: 20, isBurst: () => counted.push(accesses.count) < 0 }
   const accesses: ByteAccesses = new ByteAccesses(1000, new KeyHasher(3), bursts, () => {})
@@ -142,7 +142,7 @@ test('where a key is about to cross, accesses wait for no more than it lacks, ei
   expect([...new Set(counted)]).toEqual([20, 28, 36])
 })
 
-test('keys beyond what the tally takes are counted all the same', () => {
+test('keys beyond the size of the tally are still counted', () => {
   const accesses = new ByteAccesses(100_000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   for (let pass = 0; pass < 2; pass++) for (let index = 0; index < 20_000; index++) note(accesses, `key ${index}`)
   const rows = drained(accesses)
@@ -150,7 +150,7 @@ test('keys beyond what the tally takes are counted all the same', () => {
   expect(new Set([...rows.values()].map(([count]) => count))).toEqual(new Set([2]))
 })
 
-test('a key that grows fast is told once, wherever it is counted', () => {
+test('a key that grows fast is reported once, wherever it is counted', () => {
   let bursts = 0
   const accesses = new ByteAccesses(100_000, new KeyHasher(3), burstsAt(5), () => {
     bursts++
@@ -162,7 +162,7 @@ test('a key that grows fast is told once, wherever it is counted', () => {
   expect(bursts).toBe(2)
 })
 
-test('without WebAssembly everything is counted all the same', () => {
+test('without WebAssembly everything is still counted', () => {
   onTestFinished(() => void vi.unstubAllGlobals())
   vi.stubGlobal('WebAssembly', undefined)
   let bursts = 0

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Cadence } from './cadence.ts'
 
-test('a busy process reports every interval, a quiet one up to five times as seldom', () => {
+test('a busy process reports every interval, a quiet one up to five times less often', () => {
   const cadence = new Cadence(0)
   expect(cadence.isDue(50, 1000)).toBe(false)
   expect(cadence.isDue(100, 1000)).toBe(true)

@@ -9,7 +9,7 @@ function fastPath(...rules: Parameters<FastPath['setRules']>[0][number][]): Fast
   return path
 }
 
-test('a key crosses when the accesses of its window reach the threshold, and not by older ones', () => {
+test('a key crosses when the accesses in its window reach the threshold, without counting older ones', () => {
   const path = fastPath(testRule(1000))
   for (let at = 100; at <= 900; at += 100) expect(path.observe('k', 100, 0, at)).toBeUndefined()
   expect(path.observe('k', 100, 0, 1000)).toEqual({ ruleId: 'test', heat: 1000, strategy: defaultLocalCache })
@@ -17,7 +17,7 @@ test('a key crosses when the accesses of its window reach the threshold, and not
   for (let at = 100; at <= 5000; at += 100) expect(slow.observe('k', 99, 0, at)).toBeUndefined()
 })
 
-test('the matching rule of the highest priority decides, also when it is off duty or says no', () => {
+test('the matching rule with the highest priority decides, even when it is off duty or denies', () => {
   const prefix = (text: string) => ({ kind: 'prefix', prefix: text }) as const
   const shadow = testRule(10, { id: 'a', priority: 5, pattern: prefix('p:'), mode: 'shadow' })
   const except = testRule(10, { id: 'b', except: [prefix('never:')] })
@@ -37,7 +37,7 @@ test('rules of other services and clusters, and rules that are off, do not count
   expect(path.burstCount).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('a level measures what it says, and the highest one that is reached counts', () => {
+test('a level measures its own metric, and the highest one that is reached counts', () => {
   const level = (measure: 'reads' | 'writes', enter: number, expireTime: number) => ({
     measure,
     enter,
@@ -50,7 +50,7 @@ test('a level measures what it says, and the highest one that is reached counts'
   expect(path.observe('c', 150, 10, 100)?.strategy.expireTime).toBe(2)
 })
 
-test('a level without a LocalCache is the hub’s to carry out', () => {
+test('a level without a LocalCache is left to the hub', () => {
   const observe = { measure: 'accesses', enter: 10, exit: 5, strategies: [{ strategy: 'Observe' }] } as const
   expect(fastPath(testRule(10, { levels: [observe] })).observe('k', 100, 0, 100)).toBeUndefined()
 })
@@ -66,12 +66,12 @@ test('candidates are bounded and forgotten after a window', () => {
   expect(path.observe('c', 60, 0, 5100)?.heat).toBe(120)
 })
 
-test('an interval ends at the access that makes a creeping key cross, and at the fast growth of any', () => {
+test('an interval ends at the access that makes a slowly rising key cross, and when any key grows fast', () => {
   const path = fastPath(testRule(1000))
   expect(path.burstCount).toBe(125)
   for (let at = 100; at <= 700; at += 100) path.observe('creeping', 105, 0, at)
   path.sweep(700)
-  // 265 are missing, more than two intervals have.
+  // 265 are missing, more than two intervals bring.
   expect([path.burstCount, path.leftCount]).toEqual([125, Number.POSITIVE_INFINITY])
   for (const at of [800, 900]) path.observe('creeping', 105, 0, at)
   path.sweep(900)
@@ -82,11 +82,11 @@ test('an interval ends at the access that makes a creeping key cross, and at the
   expect(path.isBurst('other', 100, 130)).toBe(true)
   expect(path.observe('creeping', 55, 0, 950)?.heat).toBe(1000)
   path.sweep(950)
-  // It has crossed: there is nothing to wait for.
+  // It has crossed its threshold: there is nothing to wait for.
   expect(path.burstCount).toBe(125)
 })
 
-test('a key that is counted by its bytes ends the interval too, found by their hash', () => {
+test('a key that is counted by its bytes ends the interval too, found by its hash', () => {
   const path = fastPath(testRule(1000))
   for (let at = 100; at <= 900; at += 100) path.observe('creeping', 105, 0, at, 4711)
   path.sweep(900)

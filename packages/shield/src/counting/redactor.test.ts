@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { Redactor } from './redactor.ts'
 
-test('the way back from an outside name is known, for every key that got it', () => {
+test('a redacted name can be resolved, for every key that got it', () => {
   const redactor = new Redactor((key) => key.replace(/\d+/, '*'))
   expect(['user:1', 'user:2', 'cart'].map((key) => redactor.outside(key))).toEqual(['user:*', 'user:*', 'cart'])
   expect([...redactor.inside('user:*')]).toEqual(['user:1', 'user:2'])
   expect([...redactor.inside('nobody')]).toEqual([])
 })
 
-test('memory is bounded: two generations of names are known, older ones are learnt again', () => {
+test('memory is bounded: two generations of names are kept, older ones are learned again', () => {
   const redactor = new Redactor((key) => `#${key}`, 10)
   for (let index = 0; index < 100; index++) redactor.outside(`k${index}`)
   expect([...redactor.inside('#k0')]).toEqual([])

@@ -17,7 +17,7 @@ function sentOf(sampler: ReportSampler, known: TableEntry | undefined): { rows: 
   return { rows, sum }
 }
 
-test('keys that the table holds are sent in fewer rows, with the same sums', () => {
+test('keys that are in the table are sent in fewer rows, with the same sums', () => {
   let state = 1
   const sampler = new ReportSampler(() => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
@@ -35,6 +35,6 @@ test('keys that the table holds are sent in fewer rows, with the same sums', () 
   expect(hot.rows / 7500).toBeCloseTo(1, 1)
   expect(cold.sum / 30_000).toBeCloseTo(1, 1)
   expect(hot.sum / 30_000).toBeCloseTo(1, 1)
-  // Of a rule that the table does not have.
+  // From a rule that the table does not have.
   expect(sentOf(sampler, { ...entry, ruleId: 'gone' }).rows / 10_000).toBeCloseTo(1, 1)
 })

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the key that is read
 -- ARGV  the command, word by word
--- Returns the digest in hex, or false where the reply cannot be written down exactly: Lua's numbers end at 2^53.
+-- Returns the digest in hex, or false if the reply cannot be reproduced exactly: Lua's integers are exact up to 2^53 only.
 local pieces = {}
 local isExact = true
 local function add(value)

@@ -13,7 +13,7 @@ import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watche
 import type { Upstream } from '../watcher/upstream.ts'
 import { DiskTier } from './disk-tier.ts'
 
-/** A hot key with a disk behind it, whose watcher answers when the test says so. */
+/** A hot key backed by a disk, whose watcher answers when the test tells it to. */
 function setUp() {
   const clock = { now: 1000 }
   const reads: ReadingHandler[] = []
@@ -56,7 +56,7 @@ function setUp() {
 
 const get = readCommand('GET', ['k'], 0)
 
-test('what memory let go comes back from disk, for all who wait at once, and is in memory again', async () => {
+test('a reply evicted from memory is read from disk, for all who wait at once, and is in memory again', async () => {
   const { hot, reads, answer, load, seen, clock } = setUp()
   load()
   answer('v')
@@ -92,7 +92,7 @@ test('a reply that is dropped, expires or loses its lease while the disk is read
   }
 })
 
-test('an own write while the disk is read sends those who wait to their own connection', async () => {
+test('an own write while the disk is read sends waiting readers to their own connection', async () => {
   const { hot, reads, answer, load, seen } = setUp()
   load()
   answer('old')
@@ -101,21 +101,21 @@ test('an own write while the disk is read sends those who wait to their own conn
   hot.beginWrite()
   expect(seen).toEqual(['old', undefined])
   hot.pendingWrites--
-  // Nobody waits: nothing is read for them.
+  // Nobody waits, so nothing is read.
   load()
   await waitFor(() => reads.length === 1)
   answer('own')
   expect(seen).toEqual(['old', undefined, 'own'])
 })
 
-test('a reply that was reloaded takes the place of the one on disk', async () => {
+test('a reloaded reply replaces the one on disk', async () => {
   const { hot, answer, load, seen, clock, reads } = setUp()
   load()
   answer('old')
   hot.evict()
   load()
   await waitFor(() => seen.length === 2)
-  // Its time is nearly over: one reader reloads it.
+  // It is about to expire: one reader reloads it.
   clock.now += 50_000
   expect(hot.hit('GET', clock.now)).toBeDefined()
   await waitFor(() => reads.length === 1)

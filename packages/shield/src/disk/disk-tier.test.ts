@@ -33,7 +33,7 @@ function replyOf(id: string, bytes: Uint8Array): DiskReply & { isEvicted: boolea
   }
 }
 
-/** Puts a reply once there is room for it in the queue. */
+/** Stores a reply once there is room for it in the queue. */
 const put = (tier: DiskTier, reply: DiskReply, bytes: Uint8Array) =>
   waitFor(() => tier.put(reply, bytes), { everyMs: 1 })
 const read = (tier: DiskTier, reply: DiskReply) =>
@@ -49,7 +49,7 @@ const action = fc.record({
   length: fc.constantFrom(0, 1, 500, 3000, 20_000, 90_000),
 })
 
-test('gives back what a Map would, or nothing where it made room, and stays within its bytes', async () => {
+test('returns what a Map would, or nothing if it made room, and stays within its bytes', async () => {
   const maxBytes = 3 * 2 ** 20
   const { tier, path } = await openTier({ maxBytes })
   let found = 0
@@ -64,7 +64,7 @@ test('gives back what a Map would, or nothing where it made room, and stays with
         if (kind === 'put') {
           const bytes = Buffer.alloc(length, `${++serial} `)
           const reply = replyOf(id, bytes)
-          // Refused while too much waits to be written: what was there before stays.
+          // Refused while too much waits to be written: the earlier value stays.
           if (tier.put(reply, bytes)) model.set(id, { reply, bytes })
         } else if (kind === 'remove') {
           if (known !== undefined) tier.remove(known.reply)
@@ -85,11 +85,11 @@ test('gives back what a Map would, or nothing where it made room, and stays with
   )
   expect(found).toBeGreaterThan(lost)
   expect(tier.state).toBe('open')
-  // What LMDB needs to write a batch comes on top for a moment; pages are used again from then on.
+  // LMDB briefly needs more to write a batch; after that pages are reused.
   expect(statSync(join(path, 'replies.mdb')).size).toBeLessThan(maxBytes * 3)
 })
 
-test('the file keeps to its bound while many times as much goes through it', async () => {
+test('the file stays within its limit while many times as much goes through it', async () => {
   const maxBytes = 8 * 2 ** 20
   const { tier } = await openTier({ maxBytes })
   for (let batch = 0; batch < scale(60, 400); batch++) {
@@ -106,7 +106,7 @@ test('the file keeps to its bound while many times as much goes through it', asy
   expect(tier.size).toBeGreaterThan(20)
 })
 
-test('nobody vouches for what was distrusted, but it can still be compared; it goes first when room is needed', async () => {
+test('a distrusted reply is not served, but can still be compared; it goes first when room is needed', async () => {
   const { tier } = await openTier({ maxBytes: 2 ** 20 })
   const bytes = Buffer.alloc(50_000, 'v')
   const old = replyOf('old', bytes)
@@ -125,7 +125,7 @@ test('nobody vouches for what was distrusted, but it can still be compared; it g
   expect([...replies, ...more].filter((reply) => tier.holds(reply))).toHaveLength(9)
 })
 
-test('what is to survive is there after a restart, trusted by nobody; what is not is gone', async () => {
+test('replies that should survive are there after a restart, untrusted; others are gone', async () => {
   for (const survivesRestart of [true, false]) {
     const bytes = Buffer.alloc(5000, 'v')
     const { tier, path } = await openTier({ survivesRestart })
@@ -140,7 +140,7 @@ test('what is to survive is there after a restart, trusted by nobody; what is no
   }
 })
 
-test('who reads at the end gets nothing, and nothing is thrown behind', async () => {
+test('reads during shutdown return nothing, and nothing throws afterwards', async () => {
   const { tier } = await openTier()
   const bytes = Buffer.alloc(5000, 'v')
   const reply = replyOf('id', bytes)
@@ -150,7 +150,7 @@ test('who reads at the end gets nothing, and nothing is thrown behind', async ()
   const closed = tier.close()
   expect(await Promise.all(reads)).toEqual([undefined, undefined])
   await closed
-  // LMDB throws from a timer where it is read after its end.
+  // LMDB throws from a timer if it is read after it was closed.
   await letTimePass(10)
 })
 
@@ -166,7 +166,7 @@ const damages: Record<string, (file: string) => void | Promise<void>> = {
   },
 }
 
-test.each(Object.keys(damages))('%s is told once, and the process goes on without the tier', async (damage) => {
+test.each(Object.keys(damages))('%s is reported once, and the process continues without the tier', async (damage) => {
   const { tier, path } = await openTier({ survivesRestart: true })
   for (let index = 0; index < 40; index++) {
     const bytes = Buffer.alloc(5000, index)
@@ -182,13 +182,13 @@ test.each(Object.keys(damages))('%s is told once, and the process goes on withou
   expect(broken.tier.put(reply, Buffer.from('x'))).toBe(false)
   expect(await read(broken.tier, reply)).toBeUndefined()
   await broken.tier.close()
-  // The next start has an empty one.
+  // The next start gets an empty one.
   const next = await openTier({ path, survivesRestart: true })
   expect(next.tier.state).toBe('open')
   expect(next.tier.bytes).toBe(0)
 })
 
-test('takes half of what the disk has free, nothing while that is too little, and comes back when there is room', async () => {
+test('takes half of the free disk space, nothing while that is too little, and resumes when there is room', async () => {
   const free = vi.spyOn(DiskFolder.prototype, 'roomBytes', 'get').mockReturnValue(1_500_000)
   onTestFinished(() => free.mockRestore())
   const { tier, warnings } = await openTier({ retryAfterMs: 10 })
@@ -205,7 +205,7 @@ test('takes half of what the disk has free, nothing while that is too little, an
   expect(warnings).toHaveLength(1)
 })
 
-test('a folder that cannot be made or is in use is told, and the tier is not there', async () => {
+test('a folder that cannot be created or is in use is reported, and the tier is off', async () => {
   const { path, tier } = await openTier()
   const second = await openTier({ path })
   expect(second.tier.state).toBe('failed')
@@ -219,7 +219,7 @@ test('a folder that cannot be made or is in use is told, and the tier is not the
   const held = temporaryFolder('disk')
   writeFileSync(join(held, 'owner'), String(process.ppid))
   expect((await openTier({ path: held })).warnings[0]!.message).toContain(`process ${process.ppid} uses it`)
-  // An owner that is gone holds nothing.
+  // An owner that is gone holds no lock.
   writeFileSync(join(held, 'owner'), '2147483646')
   expect((await openTier({ path: held })).tier.state).toBe('open')
 })

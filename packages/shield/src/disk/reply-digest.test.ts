@@ -83,14 +83,14 @@ test('a change is never confirmed', async () => {
   expect(await isConfirmed('GET changing', 'LPUSH changing x')).toBe(false)
 })
 
-test('a number that Lua would round is not confirmed, even where nothing changed', async () => {
+test('a number that Lua would round is not confirmed, even if nothing changed', async () => {
   await run('BITFIELD wide SET i64 0 9007199254740993')
   expect(await isConfirmed('BITFIELD_RO wide GET i64 0')).toBe(false)
   await run('BITFIELD wide SET i64 0 9007199254740991')
   expect(await isConfirmed('BITFIELD_RO wide GET i64 0')).toBe(true)
 })
 
-test('a short reply is not worth a digest', () => {
+test('a short reply gets no digest', () => {
   expect(isWorthDigesting(Buffer.from('$5\r\nhello\r\n'))).toBe(false)
   expect(isWorthDigesting(Buffer.alloc(1000))).toBe(true)
 })

@@ -2,7 +2,7 @@ import type { RootDatabase } from 'lmdb'
 import { expect, test } from 'vitest'
 import { WriteBatches } from './write-batches.ts'
 
-/** As LMDB: a method that cannot be assigned, and a commit that is told before the thread has ended. */
+/** Like LMDB: a method that cannot be assigned, and a commit that is reported before the thread has ended. */
 class FakeThread {
   readonly told: ((status: number) => unknown)[] = []
 }
@@ -12,7 +12,7 @@ Object.defineProperty(FakeThread.prototype, 'startWriting', {
   },
 })
 
-test('all is done only when the thread has let go of the last batch, not when its writes are committed', async () => {
+test('the end waits until the thread has released the last batch, not only until its writes are committed', async () => {
   const thread = new FakeThread() as FakeThread & { startWriting(at: number, onStatus: (status: number) => void): void }
   const committed = Promise.resolve(true)
   const batches = new WriteBatches({ env: thread, committed } as unknown as RootDatabase<Buffer, string>)

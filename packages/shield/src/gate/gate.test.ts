@@ -40,7 +40,7 @@ function bypassed(isConsistent: boolean) {
   }
 }
 
-test('a read that goes around the memory lets nothing be served behind it that was read before its answer', () => {
+test('after a read that bypasses the memory, nothing is served that was read before its reply', () => {
   const { happened, verdict } = bypassed(true)
   expect(happened).toEqual(['bypassed'])
   if (verdict.kind !== 'guarded') expect.fail(`the verdict is ${verdict.kind}`)
@@ -48,6 +48,6 @@ test('a read that goes around the memory lets nothing be served behind it that w
   expect(happened).toEqual(['bypassed', 'dropped'])
 })
 
-test('what may be old is kept, whoever reads around it', () => {
+test('a reply that may be old is kept, whoever bypasses it', () => {
   expect(bypassed(false)).toEqual({ happened: ['bypassed'], verdict: { kind: 'pass' } })
 })

@@ -5,7 +5,7 @@ import { HotNames } from './hot-names.ts'
 const handling = { strategy: defaultLocalCache, ruleId: 'r', until: 1, isClaim: false }
 const makeNames = () => new HotNames({ hashOf: () => 0, outside: (name) => name, make: () => undefined as never })
 
-test('a name that was looked for in vain is found once it is hot', () => {
+test('a name that was not found before is found once it is hot', () => {
   const names = makeNames()
   expect(names.get('k')).toBeUndefined()
   expect(names.get('k')).toBeUndefined()

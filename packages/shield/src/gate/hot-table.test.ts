@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { HotKey } from '../cache/hot-key.ts'
 import { HotTable } from './hot-table.ts'
 
-test('a key is found by its bytes as long as it is in the table, and no other ever', () => {
+test('a key is found by its bytes while it is in the table, and no other key is', () => {
   const step = fc.record({ key: fc.uint8Array({ maxLength: 3 }), isAdded: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), fc.boolean(), (steps, areAllAlike) => {

@@ -20,7 +20,7 @@ test('a name that was added and not taken away is never denied', () => {
   )
 })
 
-test('a place that was full is never thought empty', () => {
+test('a slot that was full is never taken for empty', () => {
   const filter = new NameFilter()
   for (let count = 0; count < 300; count++) filter.add('k')
   for (let count = 0; count < 299; count++) filter.remove('k')
@@ -31,7 +31,7 @@ test.each([
   ['numbers at the end', (index: number) => `product:${index}`],
   ['numbers before the end', (index: number) => `user:${index}:profile`],
   ['long names', (index: number) => `${'a'.repeat(40)}:${index}:${'b'.repeat(20)}`],
-])('of 100,000 names it lets few others pass: %s', (_, name) => {
+])('with 100,000 names it lets few others pass: %s', (_, name) => {
   const filter = new NameFilter()
   for (let index = 0; index < 100_000; index++) filter.add(name(index))
   let passed = 0

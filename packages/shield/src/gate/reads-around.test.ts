@@ -11,7 +11,7 @@ import { Gate } from './gate.ts'
 import type { GateRequest, LoadedReader } from './gate-request.ts'
 import { OpenState } from './open-state.ts'
 
-/** A gate before one hot key, asked for its GET as a client or a pipeline does. */
+/** A gate with one hot key, asked for its GET as by a client or a pipeline. */
 function setUp() {
   const key = watchedKey()
   const immediates: (() => void)[] = []
@@ -27,7 +27,7 @@ function setUp() {
   const open = new OpenState()
   const connection = { isReady: true, isPinned: false, open, now: key.now } as unknown as ConnectionFacts
   const row = commandOf('get', 'k')!
-  /** Reads that were given back: they go to Redis, and call this when they are answered. */
+  /** Reads that were returned to the caller: they go to Redis, and call this when they are answered. */
   const givenBack: (() => void)[] = []
   const whenLoaded: LoadedReader = (reply, answered) => {
     if (reply === undefined) givenBack.push(answered)
@@ -48,7 +48,7 @@ function setUp() {
   const endTurn = () => {
     for (const callback of immediates.splice(0)) callback()
   }
-  /** A read on the application's own connection is answered. */
+  /** Answers a read on the application's own connection. */
   const readAround = (canWait: boolean) => {
     const verdict = ask(canWait)
     if (verdict.kind !== 'guarded') throw new Error(`the read is not followed: ${verdict.kind}`)
@@ -62,21 +62,21 @@ const textOf = (verdict: { kind: string }) =>
     ? Buffer.from((verdict as unknown as { reply: { bytes: Buffer } }).reply.bytes).toString()
     : verdict.kind
 
-test('what was read before a pipeline was answered is not given after it', () => {
+test('a reply read before a pipeline was answered is not served after it', () => {
   const { hot, ask, answer, now, readAround } = setUp()
   const answered = readAround(false)
-  // Somebody else reads the old value meanwhile, and its news is still on its way when the pipeline brings the new one.
+  // Meanwhile somebody else reads the old value; its invalidation is still in flight when the pipeline brings the new one.
   hot.load(readCommand('GET', ['k'], 0), now(), () => {})
   answer('old')
   answered()
   expect(textOf(ask(true))).toBe('loading')
 })
 
-test('nor what was read before one was answered that had waited for a load in vain', () => {
+test('nor is a reply read before the answer to one that had waited in vain for a load', () => {
   const { hot, reads, ask, answer, now, givenBack } = setUp()
   expect(textOf(ask(true))).toBe('loading')
   reads.shift()!(undefined, now())
-  // The watcher is back, and its news still on its way when Redis answers.
+  // The watcher is back, and its invalidation is still in flight when Redis answers.
   hot.load(readCommand('GET', ['k'], 0), now(), () => {})
   answer('old')
   expect(givenBack).toHaveLength(1)
@@ -96,7 +96,7 @@ test('nor is a copy that was made before it', () => {
   expect(pictures).toBe(1)
 })
 
-test('nor is what was under way', () => {
+test('nor is a load that was in flight', () => {
   const { hot, ask, answer, now, readAround } = setUp()
   const answered = readAround(false)
   hot.load(readCommand('GET', ['k'], 0), now(), () => {})
@@ -105,7 +105,7 @@ test('nor is what was under way', () => {
   expect(textOf(ask(true))).toBe('loading')
 })
 
-test('a pipeline fills memory for the next one with a read of after its answer, one for all of a turn', () => {
+test('a pipeline refills memory for the next one with a read made after its answer, one for a whole turn', () => {
   const { reads, ask, answer, endTurn, readAround } = setUp()
   const ends = [readAround(false), readAround(false), readAround(false)]
   expect(reads).toHaveLength(0)
@@ -116,7 +116,7 @@ test('a pipeline fills memory for the next one with a read of after its answer, 
   expect(textOf(ask(false))).toBe('$3\r\nnew\r\n')
 })
 
-test('what is read under WATCH is not followed by anything older', () => {
+test('a read under WATCH is not followed by anything older', () => {
   const { hot, open, ask, answer, now, readAround } = setUp()
   hot.load(readCommand('GET', ['k'], 0), now(), () => {})
   answer('old')

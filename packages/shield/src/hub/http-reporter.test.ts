@@ -17,7 +17,7 @@ afterEach(() => {
   server?.close()
 })
 
-/** A hub that answers as told, and what it was sent. */
+/** A hub with scripted answers, and what was sent to it. */
 async function startHub(answer: RequestListener): Promise<{ url: string; bodies: string[] }> {
   const bodies: string[] = []
   server = createServer(async (request, response) => {
@@ -68,7 +68,7 @@ test.each([503, 404])('a report that the hub answers with %i is sent again', asy
   expect(bodies.map((body) => body.match(/key\d/)?.[0])).toEqual(['key1', 'key1', 'key2'])
 })
 
-test('where nobody listens the reports are kept', async () => {
+test('if no hub listens, reports are kept', async () => {
   const queue = queueOf(1, 2)
   const http = new HttpReporter(reporter, undefined, new FakeClock(), systemTimers)
   await http.send(queue, parseHubUrl(`http://127.0.0.1:${await freePort()}`))

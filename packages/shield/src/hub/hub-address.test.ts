@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseHubUrl } from './hub-address.ts'
 
-test('a link is private where it is encrypted or does not leave the machine', () => {
+test('a link is private if it is encrypted or does not leave the machine', () => {
   const isPrivate = (url: string) => parseHubUrl(url).isPrivate
   for (const url of [
     'https://hub.example:7070',

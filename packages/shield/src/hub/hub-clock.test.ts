@@ -2,7 +2,7 @@ import { FakeClock } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { HubClock } from './hub-clock.ts'
 
-test('the offset is learnt from the message that travelled least', () => {
+test('the clock offset is learned from the fastest message', () => {
   const clock = new FakeClock(1_000_000)
   const hub = new HubClock(clock)
   const offset = 3_600_000
@@ -14,7 +14,7 @@ test('the offset is learnt from the message that travelled least', () => {
   expect(hub.now() - clock.now()).toBe(offset - 5)
 })
 
-test('a hub whose clock was set back is believed once the window has passed', () => {
+test('a hub whose clock was set back is trusted once the window has passed', () => {
   const clock = new FakeClock(1_000_000)
   const hub = new HubClock(clock, 0, 4)
   hub.heard(clock.now() + 5000)

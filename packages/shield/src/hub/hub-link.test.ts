@@ -5,7 +5,7 @@ import { Trouble } from '../trouble/trouble.ts'
 import type { HubTransport } from './hub-channel.ts'
 import { HubLink } from './hub-link.ts'
 
-/** A link to hubs `a` and `b`, and a second's heartbeats: `moves` are the hubs that it tried to connect to. */
+/** A link to hubs `a` and `b` with heartbeats every second; `moves` are the hubs that it tried to connect to. */
 function setUp(isDown: (hub: string) => boolean = () => false) {
   const clock = new FakeClock()
   const runtime = fakeRuntime(1, clock)
@@ -30,7 +30,7 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
   })
   link.expectHeartbeat(1e9)
   link.start()
-  /** For so many seconds: the hub that it is with says whether it is cut off. */
+  /** For the given seconds: the current hub says whether it is cut off. */
   const hear = (seconds: number, isCutOff: (hub: string) => boolean) => {
     for (let second = 0; second < seconds; second++) {
       clock.advance(1000)
@@ -41,7 +41,7 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
   return { moves, hear }
 }
 
-test('who found both hubs cut off is back within 5 s of one being well', () => {
+test('a process that found both hubs cut off is connected within 5 s of one recovering', () => {
   const { moves, hear } = setUp()
   hear(2, () => true)
   expect(moves).toEqual(['a', 'b'])
@@ -51,7 +51,7 @@ test('who found both hubs cut off is back within 5 s of one being well', () => {
   expect(moves).toHaveLength(3)
 })
 
-test('where all are cut off for long, moves become rare, and one that is well is found after as long again at most', () => {
+test('if all are cut off for long, moves become rare, and a recovered one is found after as long again at most', () => {
   const { moves, hear } = setUp()
   hear(60, () => true)
   const during = moves.length
@@ -63,14 +63,14 @@ test('where all are cut off for long, moves become rare, and one that is well is
   expect(moves.length - during).toBeLessThan(30)
 })
 
-test('who is with a cut-off hub while the other is down tries that one rarely', () => {
+test('a process on a cut-off hub rarely tries the other while that is down', () => {
   const { moves, hear } = setUp((hub) => hub === 'b')
   hear(60, () => true)
   expect(moves.filter((hub) => hub === 'b').length).toBeLessThan(7)
   expect(moves.at(-1)).toBe('a')
 })
 
-test('a hub that was down when it was tried is found within 5 s of being back', () => {
+test('a hub that was down when it was tried is found within 5 s of its return', () => {
   let isDown = true
   const { moves, hear } = setUp((hub) => hub === 'b' && isDown)
   hear(2, () => true)

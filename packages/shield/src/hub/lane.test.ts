@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Lane } from './lane.ts'
 
-test('messages in order are no gap, a missing one is', () => {
+test('messages in order are not a gap, a missing one is', () => {
   const lane = new Lane()
   lane.connected('a')
   expect([lane.heard(7), lane.received(8), lane.received(9), lane.heard(9)]).toEqual([false, false, false, false])
@@ -11,7 +11,7 @@ test('messages in order are no gap, a missing one is', () => {
   expect(lane.heard(14)).toBe(false)
 })
 
-test('back at the same hub only what was sent meanwhile is a gap', () => {
+test('after a return to the same hub, only messages sent meanwhile are a gap', () => {
   const lane = new Lane()
   lane.connected('a')
   lane.heard(3)
@@ -23,7 +23,7 @@ test('back at the same hub only what was sent meanwhile is a gap', () => {
   expect(lane.heard(4)).toBe(true)
 })
 
-test('another hub has another lane: what its one has carried is unknown', () => {
+test('another hub has another lane: what that one has carried is unknown', () => {
   const lane = new Lane()
   lane.connected('a')
   lane.heard(3)
@@ -32,7 +32,7 @@ test('another hub has another lane: what its one has carried is unknown', () => 
   expect(lane.heard(3)).toBe(true)
 })
 
-test('a hub of the same name whose lane started over has lost what it had to say', () => {
+test('a hub of the same name whose lane started over has lost its messages', () => {
   const lane = new Lane()
   lane.connected('a')
   lane.heard(57)
@@ -42,7 +42,7 @@ test('a hub of the same name whose lane started over has lost what it had to say
   expect([lane.received(1), lane.received(2)]).toEqual([false, false])
 })
 
-test('another hub is a gap also where its lane has carried nothing yet', () => {
+test('another hub is a gap even if its lane has carried nothing yet', () => {
   const lane = new Lane()
   lane.connected('a')
   expect(lane.heard(0)).toBe(false)

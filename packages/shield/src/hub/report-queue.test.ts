@@ -8,7 +8,7 @@ function report(collectTs: number, entryCount = 1): PendingReport {
   return { collectTs, sections: [section.finish('main', entryCount)] }
 }
 
-test('a full queue drops its oldest report and counts it, and what was taken out', () => {
+test('a full queue drops its oldest report and counts it, including reports that were taken out', () => {
   const queue = new ReportQueue(2, 1000)
   for (let time = 1; time <= 5; time++) queue.push(report(time))
   expect([queue.dropped, queue.taken]).toEqual([3, 0])

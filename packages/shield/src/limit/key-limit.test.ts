@@ -17,7 +17,7 @@ function limitOf(more: Partial<RateLimitStrategy>, runtime = fakeRuntime()): Key
   return new KeyLimit({ ...bounds, key: 'k', serviceId: 's', strategy, redis: undefined, runtime, onRefused() {} })
 }
 
-/** How many of so many accesses at once are let through, at once or later. */
+/** How many of a number of simultaneous accesses are let through, at once or later. */
 function admitted(limit: KeyLimit, count: number, caller?: string): number {
   let admittedCount = 0
   for (let index = 0; index < count; index++) {
@@ -28,8 +28,8 @@ function admitted(limit: KeyLimit, count: number, caller?: string): number {
 }
 
 describe.each(limitAlgorithms)('%s', (algorithm) => {
-  test('lets as many through as it says', () => {
-    // The queue has one at the door beside those that wait.
+  test('lets through exactly as many calls as the limit allows', () => {
+    // The queue admits one besides those that wait.
     expect(admitted(limitOf({ algorithm }), 50)).toBe(algorithm === 'leakyQueue' ? 11 : 10)
   })
 })
@@ -39,17 +39,17 @@ test.each(['tokenBucket', 'leakyBucket', 'gcra'] as const)('%s has a burst of it
   const limit = limitOf({ algorithm, burst: 3 }, runtime)
   expect(admitted(limit, 50)).toBe(3)
   runtime.clock.advance(100)
-  // One in a tenth of a second, as the rate says.
+  // One in a tenth of a second, according to the rate.
   expect(admitted(limit, 50)).toBe(1)
 })
 
-test('each caller has the limit for himself, and who is unknown shares one', () => {
+test('each caller has its own limit, and unknown callers share one', () => {
   const limit = limitOf({ scope: 'process-caller' })
   expect([admitted(limit, 20, 'a'), admitted(limit, 20, 'b'), admitted(limit, 20, 'a')]).toEqual([10, 10, 0])
   expect([admitted(limit, 20), admitted(limit, 20)]).toEqual([10, 0])
 })
 
-test('a queue holds what it admits back, so that it is evenly spaced', async () => {
+test('a queue delays admitted calls, so that they are evenly spaced', async () => {
   const runtime = fakeRuntime()
   const limit = limitOf({ algorithm: 'leakyQueue', burst: 2 }, runtime)
   const times: number[] = []

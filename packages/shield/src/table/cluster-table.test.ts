@@ -14,7 +14,7 @@ const limit: RateLimitStrategy = {
   scope: 'process',
 }
 
-/** A table over names alone, which counts what is done to them. */
+/** A table that only has names and counts the operations on them. */
 function setUp(inside?: (key: string) => string[]) {
   const time = { now: 0, hubAheadMs: 1_000_000 }
   const names = new HotNames({ hashOf: () => 0, outside: (name) => name, make: () => ({}) as HotKey })
@@ -58,7 +58,7 @@ function setUp(inside?: (key: string) => string[]) {
   return { table, names, time, done, entry, hot, pass }
 }
 
-test('a change touches what it names and nothing else, and rest touches nothing', () => {
+test('a change affects only what it names, and the end of a change affects nothing', () => {
   const { table, done, entry, pass } = setUp()
   table.reset(Array.from({ length: 10_000 }, (_, index) => entry(`k${index}`, 3_600_000)))
   expect(done).toEqual({ sets: 10_000, deletes: 0 })
@@ -69,7 +69,7 @@ test('a change touches what it names and nothing else, and rest touches nothing'
   expect(done).toEqual({ sets: 10_001, deletes: 1 })
 })
 
-test('an entry lapses at its time by the hub, and later where it was extended, also when the hub’s clock is set', () => {
+test('an entry lapses at its time on the hub’s clock, and later if it was extended, even if the hub’s clock is set', () => {
   const { table, time, entry, hot, pass } = setUp()
   table.reset([entry('short', 1000), entry('long', 90_000), entry('extended', 1000)])
   table.set(entry('extended', 5000))
@@ -92,7 +92,7 @@ test('an entry whose time was shortened lapses at the new one', () => {
   expect(hot()).toEqual([])
 })
 
-test('what this process claims ends by itself, and belongs to the table once that names it', () => {
+test('a claim of this process ends on its own, and belongs to the table once the table has the key', () => {
   const { table, entry, hot, pass } = setUp()
   const crossing = { ruleId: 'r', heat: 1, strategy: defaultLocalCache }
   expect([table.claim('a', crossing), table.claim('a', crossing), table.claim('b', crossing)]).toEqual([
@@ -111,7 +111,7 @@ test('what this process claims ends by itself, and belongs to the table once tha
   expect(hot()).toEqual([])
 })
 
-test('without a hub limits end, and come back with it', () => {
+test('limits end without a hub, and return with it', () => {
   const { table, entry, hot } = setUp()
   const entries = [entry('cached'), entry('limited', 60_000, limit)]
   table.reset(entries)
@@ -123,7 +123,7 @@ test('without a hub limits end, and come back with it', () => {
   expect(hot()).toEqual(['cached', 'limited', 'limited too'])
 })
 
-test('keys with other names outside are hot as long as the entry of their outside name is there', () => {
+test('keys with redacted names are hot as long as the entry of their redacted name is there', () => {
   const { table, entry, hot } = setUp((key) => [`${key}1`, `${key}2`])
   table.set(entry('user:'))
   table.seen('user:3', entry('user:'))
@@ -134,7 +134,7 @@ test('keys with other names outside are hot as long as the entry of their outsid
   expect(hot()).toEqual([])
 })
 
-test('changes one by one leave what a whole table would', () => {
+test('changes one by one have the same result as a whole table', () => {
   const key = fc.constantFrom('a', 'b', 'c', 'd')
   const step = fc.record({ key, lastsMs: fc.integer({ min: 0, max: 3000 }), kind: fc.nat(3), passMs: fc.nat(500) })
   fc.assert(

@@ -6,7 +6,7 @@ import type { ResolvedShieldOptions } from '../shield-options.ts'
 import { Trouble } from '../trouble/trouble.ts'
 import { FollowedTable } from './followed-table.ts'
 
-/** A table whose turns of the event loop end when the test says so. */
+/** A table whose turns of the event loop end when the test ends them. */
 function setUp() {
   const immediates: (() => void)[] = []
   const timers = {
@@ -55,7 +55,7 @@ function delta(from: number, key: string): () => TableDelta {
   return () => ({ epoch: 'e', from, to: from + 1, set: [entry], removed: [] })
 }
 
-test('changes that arrive together are taken one a turn, in order, and a heartbeat behind them finds no gap', () => {
+test('changes that arrive together are applied one per turn, in order, and a heartbeat after them finds no gap', () => {
   const { table, taken, asked, endTurn } = setUp()
   for (const [at, key] of ['a', 'b', 'c'].entries()) table.takeDelta(delta(at + 1, key))
   table.heard('e', 4)
@@ -73,7 +73,7 @@ function manyEntries(count: number): TableEntry[] {
   return Array.from({ length: count }, (_, index) => ({ ...entry!, key: `many ${index}` }))
 }
 
-test('a table that comes in parts is taken once it is whole, and half of one never', () => {
+test('a table that arrives in parts is applied once it is complete, and never in part', () => {
   const { table, taken, endTurn } = setUp()
   const part = (version: number, key: string, hasMore: boolean) => () => ({
     epoch: 'e',
@@ -93,12 +93,12 @@ test('a table that comes in parts is taken once it is whole, and half of one nev
   table.takeSnapshot(part(5, 'c', false))
   endAll()
   expect([table.version, taken]).toEqual([5, ['a', 'b', 'c']])
-  // One that was begun, and then another whose version is newer.
+  // One that was started, and then another with a newer version.
   table.takeSnapshot(part(6, 'lost', true))
   table.takeSnapshot(part(7, 'd', false))
   endAll()
   expect([table.version, taken.splice(3)]).toEqual([7, ['d']])
-  // The hub is lost in the middle: the next one begins anew.
+  // The hub is lost in the middle: the next one starts over.
   table.takeSnapshot(part(8, 'lost', true))
   endAll()
   table.disconnected()
@@ -107,7 +107,7 @@ test('a table that comes in parts is taken once it is whole, and half of one nev
   expect([table.version, taken.splice(3)]).toEqual([8, ['e']])
 })
 
-test('a large change takes several turns, those behind it wait, and a lost hub does not leave half of it', () => {
+test('a large change takes several turns, later ones wait, and a lost hub does not leave half of it', () => {
   const { table, taken, asked, endTurn } = setUp()
   table.takeDelta(() => ({ epoch: 'e', from: 1, to: 2, set: manyEntries(10_000), removed: [] }))
   table.takeDelta(delta(2, 'behind'))
@@ -128,7 +128,7 @@ test('a large change takes several turns, those behind it wait, and a lost hub d
   expect(asked).toEqual([])
 })
 
-test('a lost hub ends what waits, and a gap asks for the whole table', () => {
+test('a lost hub discards waiting changes, and a gap asks for the whole table', () => {
   const { table, taken, asked, endTurn } = setUp()
   table.takeDelta(delta(1, 'a'))
   table.takeDelta(delta(2, 'b'))
@@ -139,7 +139,7 @@ test('a lost hub ends what waits, and a gap asks for the whole table', () => {
   expect(asked).toHaveLength(1)
 })
 
-test('more changes than may wait are dropped for the whole table', () => {
+test('if more changes wait than allowed, they are dropped and the whole table is requested', () => {
   const { table, taken, asked } = setUp()
   for (let at = 1; at < 2000; at++) table.takeDelta(delta(at, `k${at}`))
   expect(asked).toEqual(['changes arrived faster than they could be applied'])

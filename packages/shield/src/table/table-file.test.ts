@@ -20,7 +20,7 @@ function snapshot(version: number, count = 1): TableSnapshot {
   return { epoch: 'e', version, entries, rules: [], isOff: false }
 }
 
-/** A file whose table is what the test says; time is the test's own. */
+/** A file whose table and time are set by the test. */
 function setUp(path = join(temporaryFolder('table'), 'deep', 'table.json')) {
   const warnings: Warning[] = []
   const table = { snapshot: snapshot(1), hubOffsetMs: 5 }
@@ -43,7 +43,7 @@ function setUp(path = join(temporaryFolder('table'), 'deep', 'table.json')) {
   return { file, path, table, time, waits, warnings, read: () => file.read(new KeptEntries()) }
 }
 
-test('what was written is read, keys of any bytes included, and nothing else is left in the folder', async () => {
+test('a written table is read again, keys of any bytes included, and nothing else is left in the folder', async () => {
   const { file, path, table, read } = setUp()
   expect(read()).toBeUndefined()
   for (let version = 1; version <= 20; version++) {
@@ -59,7 +59,7 @@ test('what was written is read, keys of any bytes included, and nothing else is 
   await waitFor(() => readdirSync(dirname(path)).length === 1)
 })
 
-test('changes wait for their second, and those of a table that takes long to write for longer', async () => {
+test('changes are written once a second, and less often if the table takes long to write', async () => {
   const { file, table, time, waits, read } = setUp()
   file.changed()
   await waitFor(() => read()?.snapshot.version === 1)
@@ -73,7 +73,7 @@ test('changes wait for their second, and those of a table that takes long to wri
   expect(waits).toEqual([0, 1000, 5000])
 })
 
-test('what is written already is not written again at the end', async () => {
+test('a table that is already written is not written again at the end', async () => {
   const { file, table, read } = setUp()
   file.changed()
   await waitFor(() => read()?.snapshot.version === 1)
@@ -83,7 +83,7 @@ test('what is written already is not written again at the end', async () => {
   expect(read()?.snapshot.version).toBe(1)
 })
 
-test('what an ended process left half written is removed, what another one writes now is not', async () => {
+test('half-written files of a dead process are removed, those that another process is writing are not', async () => {
   const { file, path, read } = setUp()
   mkdirSync(dirname(path))
   for (const name of ['table.json.1.new', 'table.json.2.new', 'other.json.1.new']) {
@@ -96,7 +96,7 @@ test('what an ended process left half written is removed, what another one write
   expect(readdirSync(dirname(path)).sort()).toEqual(['other.json.1.new', 'table.json', 'table.json.2.new'])
 })
 
-test('a broken file is ignored and told', () => {
+test('a broken file is ignored and reported', () => {
   const { path, warnings, read } = setUp(join(temporaryFolder('table'), 'table.json'))
   for (const text of ['', '{', '{"snapshot":{}}', '[]']) {
     writeFileSync(path, text)
@@ -105,7 +105,7 @@ test('a broken file is ignored and told', () => {
   expect(warnings.map(({ kind }) => kind)).toEqual(['table-file'])
 })
 
-test('a folder that cannot be written to is told once and harms nothing', async () => {
+test('a folder that cannot be written to is reported once and does no harm', async () => {
   const blocked = join(temporaryFolder('table'), 'file')
   writeFileSync(blocked, 'not a folder')
   const { file, warnings, waits } = setUp(join(blocked, 'table.json'))

@@ -16,7 +16,7 @@ function setUp() {
   return { queue: new TurnQueue(timers), endTurn }
 }
 
-test('the first piece is done at once, each further one in a turn of its own, in order', () => {
+test('the first piece runs at once, each further one in its own turn, in order', () => {
   const { queue, endTurn } = setUp()
   const done: number[] = []
   for (const piece of [1, 2, 3]) queue.add(() => done.push(piece))
@@ -32,7 +32,7 @@ test('the first piece is done at once, each further one in a turn of its own, in
   expect(done).toEqual([1, 2, 3, 4, 5])
 })
 
-test('a piece that fails does not hold up the others, and what is cleared is not done', () => {
+test('a piece that fails does not hold up the others, and cleared pieces do not run', () => {
   const { queue, endTurn } = setUp()
   const done: number[] = []
   expect(() =>

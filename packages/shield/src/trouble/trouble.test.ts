@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Trouble } from './trouble.ts'
 
-test('each kind is told once until it was well again, and all of it is counted', () => {
+test('each kind of trouble is reported once until it recovers, and every occurrence is counted', () => {
   const told: string[] = []
   const trouble = new Trouble(({ kind }) => told.push(kind))
   trouble.note('a', 'first')
@@ -13,7 +13,7 @@ test('each kind is told once until it was well again, and all of it is counted',
   expect(trouble.count).toBe(4)
 })
 
-test('a listener that throws harms nobody', () => {
+test('a listener that throws does no harm', () => {
   const trouble = new Trouble(() => {
     throw new Error('the application’s own')
   })

@@ -5,7 +5,7 @@ import { Trouble } from '../trouble/trouble.ts'
 import { shieldRetrySteps } from './tracking-retry.ts'
 import { TrackingWatcher } from './tracking-watcher.ts'
 
-/** A watcher that is live (or in its fallback, where tracking is refused), and the node's end of its connection. */
+/** A watcher that is live (or in fallback, if tracking is refused), and the node's end of its connection. */
 function setUp({ isTracked = true, retry = {} }: { isTracked?: boolean; retry?: Partial<RetryPolicy> } = {}) {
   const clock = new FakeClock()
   const pipe = memoryPipe()
@@ -29,7 +29,7 @@ function setUp({ isTracked = true, retry = {} }: { isTracked?: boolean; retry?: 
 
 const key = Buffer.from('k')
 
-test('where a database is refused, none of the reads that were sent for it brings the value of another', () => {
+test('if a database is refused, none of the reads that were sent for it returns a value of another', () => {
   const { watcher, say } = setUp()
   const seen: (string | undefined)[] = []
   const read = (database: number) =>
@@ -41,7 +41,7 @@ test('where a database is refused, none of the reads that were sent for it bring
   read(1)
   say(`-NOPERM no SELECT\r\n${answered}${answered}`)
   expect(seen).toEqual([undefined, undefined])
-  // A refusal is asked about again, and concerns nobody who was let in.
+  // The refused database is tried again, and reads of the other one are not affected.
   read(1)
   read(0)
   say(`-NOPERM no SELECT\r\n${answered}+OK\r\n${answered}`)
@@ -50,7 +50,7 @@ test('where a database is refused, none of the reads that were sent for it bring
   expect(seen.slice(2)).toEqual([undefined, '+db0\r\n', '+db0\r\n'])
 })
 
-test('a connection that rested has as long as any other to answer before it is given up', () => {
+test('an idle connection has as long as any other to answer before it is given up', () => {
   const { watcher, clock, pipe } = setUp()
   watcher.setIdle(true)
   clock.advance(60_000)
@@ -65,7 +65,7 @@ test.each([
   ['live', true],
   ['in its fallback', false],
 ])(
-  'a watcher that is %s reads nothing over a connection that is silent for a lease, and opens another',
+  'a watcher that is %s does not read over a connection that is silent for a lease, and opens another',
   (_, isTracked) => {
     const { watcher, clock, pipe } = setUp({ isTracked })
     clock.advance(299)
@@ -78,7 +78,7 @@ test.each([
   },
 )
 
-test('a read that is given back for want of an answer finds no lease held, and a late answer brings it back', () => {
+test('a read that is returned because no reply came holds no lease, and a late reply restores it', () => {
   const { watcher, say, clock } = setUp()
   const seen: unknown[] = []
   watcher.read(0, key, Buffer.from('GET k'), (reading) => seen.push([reading, watcher.canRead]))
@@ -91,7 +91,7 @@ test('a read that is given back for want of an answer finds no lease held, and a
   expect(seen).toHaveLength(1)
 })
 
-test('a certificate that is not trusted is told as that, and the connection is tried again', () => {
+test('an untrusted certificate is reported as such, and the connection is tried again', () => {
   const { watcher, pipe, clock } = setUp()
   const cause = Object.assign(new Error('self-signed certificate in certificate chain'), {
     code: 'SELF_SIGNED_CERT_IN_CHAIN',
@@ -113,7 +113,7 @@ function keepEnding(pipe: ReturnType<typeof memoryPipe>, clock: FakeClock): void
   }
 }
 
-test('a connection whose tries are used up is given up where that was chosen, and serves nothing', () => {
+test('a connection whose tries are used up is given up if so configured, and serves nothing', () => {
   const { watcher, pipe, clock } = setUp({ retry: { tries: 3, atEnd: 'stop' } })
   keepEnding(pipe, clock)
   expect(pipe.opened).toBe(4)

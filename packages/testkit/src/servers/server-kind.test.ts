@@ -29,10 +29,13 @@ afterAll(async () => {
   await node.stop()
 })
 
-// On the server of this run; `npm run test:servers` runs it on others.
-test.each(Object.keys(capabilities) as CapabilityName[])('the table is right about %s', async (name) => {
-  const { probe } = capabilities[name]
-  const answer = await (probe[0] === 'CLUSTER' ? node : server).cli(...probe)
-  const isUnknown = /^ERR (unknown|syntax error)/i.test(answer)
-  expect({ isUnknown, answer }).toMatchObject({ isUnknown: !hasCapability(redisKind(), name) })
-})
+// Checked on the server of this run; `npm run test:servers` runs it on others.
+test.each(Object.keys(capabilities) as CapabilityName[])(
+  'the table of capabilities is right about %s',
+  async (name) => {
+    const { probe } = capabilities[name]
+    const answer = await (probe[0] === 'CLUSTER' ? node : server).cli(...probe)
+    const isUnknown = /^ERR (unknown|syntax error)/i.test(answer)
+    expect({ isUnknown, answer }).toMatchObject({ isUnknown: !hasCapability(redisKind(), name) })
+  },
+)

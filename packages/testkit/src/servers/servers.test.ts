@@ -4,7 +4,7 @@ import { startMariadb } from './mariadb-server.ts'
 import { startPostgres } from './postgres-server.ts'
 import { startZooKeeper } from './zookeeper-server.ts'
 
-test('a MariaDB keeps its rows over a kill and a restart on the same port', async () => {
+test('a MariaDB keeps its rows after a kill and a restart on the same port', async () => {
   const first = await startMariadb()
   await first.sql('CREATE TABLE t (id BIGINT); INSERT INTO t VALUES (7)')
   first.child.signal('SIGKILL')
@@ -14,7 +14,7 @@ test('a MariaDB keeps its rows over a kill and a restart on the same port', asyn
   await second.stop()
 })
 
-test('a PostgreSQL keeps its rows over a kill and a restart on the same port', async () => {
+test('a PostgreSQL keeps its rows after a kill and a restart on the same port', async () => {
   const first = await startPostgres()
   await first.sql('CREATE TABLE t (id BIGINT); INSERT INTO t VALUES (7)')
   first.child.signal('SIGKILL')
@@ -33,7 +33,7 @@ test('a ZooKeeper answers again on the same port after a kill', async () => {
   await second.stop()
 })
 
-test('an etcd keeps its keys over a kill and a restart', async () => {
+test('an etcd keeps its keys after a kill and a restart', async () => {
   const first = await startEtcd()
   const put = JSON.stringify({ key: btoa('k'), value: btoa('v') })
   await fetch(`${first.url}/v3/kv/put`, { method: 'POST', body: put })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { EventQueue, type QueuedEvent } from './event-queue.ts'
 
-test('events come out by time and order, without those that were cancelled, as from a sorted list', () => {
+test('events come out by time and order, without cancelled ones, as from a sorted list', () => {
   const step = fc.record({ atMs: fc.nat(20), cancels: fc.option(fc.nat(500)), takes: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 500 }), (steps) => {
@@ -31,7 +31,7 @@ test('events come out by time and order, without those that were cancelled, as f
   )
 })
 
-test('cancelled deadlines do not pile up', () => {
+test('cancelled deadlines do not accumulate', () => {
   const queue = new EventQueue()
   for (let index = 0; index < 10_000; index++) queue.cancel(queue.add(1000 + index, () => {}))
   expect(queue.size).toBe(0)

@@ -62,7 +62,7 @@ async function outcomes(runs: SeedRuns): Promise<SeedOutcome[]> {
 
 const seeds = Array.from({ length: 4 }, (_, index) => index + 1)
 
-test('the law holds for a client that does not send again, and every seed is the same twice', async () => {
+test('the law holds for a client that does not resend, and every seed gives the same run twice', async () => {
   const first = await outcomes({ seeds, ...orderModel({ resends: false }) })
   expect(first.filter(({ failure }) => failure !== undefined)).toEqual([])
   expect(first.every(({ faults, calls }) => faults === 12 && calls > 300)).toBe(true)
@@ -75,7 +75,7 @@ test('the law holds for a client that does not send again, and every seed is the
   )
 })
 
-test('a client that sends again places an order twice; it is found, and shrunk to the one fault that does it', async () => {
+test('a client that resends places an order twice; this is found, and shrunk to the one fault that causes it', async () => {
   let failure: SeedFailure | undefined
   for await (const outcome of runSeeds({ seeds, ...orderModel({ resends: true }) }))
     if ((failure = outcome.failure)) break

@@ -14,7 +14,7 @@ function has(candidate: FaultSchedule, targets: readonly string[]): boolean {
   return targets.every((target) => candidate.some((fault) => fault.target === target))
 }
 
-test('the smallest schedule is exactly the faults that it takes, in their order and as short as they may be', async () => {
+test('the smallest schedule is exactly the necessary faults, in their order and as short as possible', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uniqueArray(fc.nat(19), { maxLength: 4 }),
@@ -36,7 +36,7 @@ test('the smallest schedule is exactly the faults that it takes, in their order 
   )
 })
 
-test('it ends after so many runs, with a schedule that fails', async () => {
+test('it ends after a given number of runs, with a schedule that fails', async () => {
   let runs = 0
   const fails = (candidate: FaultSchedule): boolean => {
     runs++

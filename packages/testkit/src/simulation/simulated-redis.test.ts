@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { RedisLinkError } from './redis-link.ts'
 import { address, build, script } from './testing/small-world.ts'
 
-test('commands, scripts, pipelines and errors come through as from a real client', async () => {
+test('commands, scripts, pipelines and errors work as from a real client', async () => {
   const { world, redis } = build(1)
   expect(await world.finish(redis.send(['SET', 'k', 'v']))).toBe('OK')
   expect(await world.finish(redis.send(['GET', 'k']))).toBe('v')
@@ -66,7 +66,7 @@ test('a lost connection means that the command may have happened; a resending cl
   expect([...seen]).toContain('done: 2')
 })
 
-test('a black hole is met by the deadline, and what was under way arrives when it ends', async () => {
+test('the deadline handles a black hole, and bytes in flight arrive when the hole ends', async () => {
   const { world, network, valkey, client } = build(5)
   const redis = client({ commandTimeoutMs: 300 })
   await world.run(10)
@@ -79,12 +79,12 @@ test('a black hole is met by the deadline, and what was under way arrives when i
   expect(valkey.ask('GET', 'n')).toBe(null)
   end!()
   await world.run(2000)
-  // Nobody waits any more, and yet it happens: this is what a retry without an id charges twice.
+  // Nobody waits any more, but it still happens: a retry without an id would charge twice.
   expect(valkey.ask('GET', 'n')).toBe('1')
   expect(await world.finish(redis.send(['INCR', 'n']))).toBe(2)
 })
 
-test('a connection that died without a word is noticed by the deadline and opened again', async () => {
+test('a connection that died silently is noticed by the deadline and opened again', async () => {
   const { world, network, client } = build(6)
   const redis = client({ commandTimeoutMs: 200 })
   let reconnects = 0

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { SimulatedWorld } from './simulated-world.ts'
 
-test('events happen by time, then by the order of their making', async () => {
+test('events happen in the order of their time, then of their creation', async () => {
   const world = new SimulatedWorld({ seed: 1 })
   const seen: string[] = []
   for (const [name, delayMs] of [
@@ -36,7 +36,7 @@ test('between two events every promise that can settle has settled, however deep
   expect(seen).toEqual(Array.from({ length: 200 }, (_, index) => [`begin ${index}`, `end ${index}`]).flat())
 })
 
-test('a process has timers, a steady clock and a wall clock that steps and drifts', async () => {
+test('a process has timers, a monotonic clock and a wall clock that steps and drifts', async () => {
   const world = new SimulatedWorld({ seed: 1, startMs: 1000 })
   const { runtime, ...rest } = world.process('app', { wallOffsetMs: 500, wallDriftMsPerSecond: 10 })
   expect(rest).toBeDefined()
@@ -74,7 +74,7 @@ test('timers die with their process, and wait while it is frozen', async () => {
   expect(seen).not.toContain('never')
 })
 
-test('what happens as a process is thawed happens behind what waited for that, frozen again or not', async () => {
+test('events at the moment when a process is resumed happen after those that waited for it, paused again or not', async () => {
   for (const isFrozenAgain of [false, true]) {
     const world = new SimulatedWorld({ seed: 6 })
     const process = world.process('a')
@@ -83,7 +83,7 @@ test('what happens as a process is thawed happens behind what waited for that, f
     process.schedule(1, () => order.push('held 1'))
     process.schedule(2, () => order.push('held 2'))
     await world.run(10)
-    // It is due first, and is met first.
+    // It is due first, so it is executed first.
     world.schedule(0, () => {
       if (isFrozenAgain) process.freeze()
       process.perform(() => order.push('new'))
@@ -96,14 +96,14 @@ test('what happens as a process is thawed happens behind what waited for that, f
   }
 })
 
-test('what nobody catches fails the run: a throw, a rejection, a rejection that nobody holds', async () => {
+test('uncaught errors fail the run: a throw, a rejection, a rejection that nobody holds', async () => {
   const failing: ((world: SimulatedWorld) => void)[] = [
     (world) => world.process('app').runtime.timers.setTimeout(() => JSON.parse('{'), 5),
     (world) => world.process('app').start(async () => JSON.parse('{')),
     (world) => world.schedule(5, () => JSON.parse('{')),
     (world) => world.schedule(5, () => void (async () => JSON.parse('{'))()),
   ]
-  // The test runner would take the last for a failure of its own.
+  // The test runner would treat the last one as its own failure.
   const others = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection')
   try {
@@ -127,14 +127,14 @@ test('finish moves time until a promise has settled, and no further', async () =
   await expect(world.finish(new Promise(() => {}), 100)).rejects.toThrow('within 100 ms of virtual time')
 })
 
-test('a loop at one instant is told', async () => {
+test('an endless loop at one instant is reported', async () => {
   const world = new SimulatedWorld({ seed: 1, maxEventsPerInstant: 100 })
   const again = (): void => void world.schedule(0, again)
   again()
   await expect(world.run(1)).rejects.toThrow('time does not move on')
 })
 
-test('the same seed gives the same ids and numbers; a fork depends on its name alone', () => {
+test('the same seed gives the same ids and numbers; a fork depends only on its name', () => {
   const draw = (seed: number): unknown[] => {
     const world = new SimulatedWorld({ seed })
     const a = world.process('a')

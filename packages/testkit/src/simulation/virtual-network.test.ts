@@ -9,7 +9,7 @@ import { VirtualNetwork, type VirtualNetworkOptions } from './virtual-network.ts
 
 const address = 'server:1'
 
-/** A client and a server that note what they get. */
+/** A client and a server that record what they receive. */
 function build(seed: number, options: VirtualNetworkOptions = {}, isFramed = false) {
   const world = new SimulatedWorld({ seed })
   const network = new VirtualNetwork(world, options)
@@ -60,7 +60,7 @@ test('bytes arrive whole and in order on each connection, whatever the delays; c
   expect(new Set(order.slice(0, 5)).size).toBeLessThan(5)
 })
 
-test('under any faults but a loss, what arrives is a beginning of what was sent', async () => {
+test('under any faults without loss, the received bytes are a prefix of the sent ones', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(1_000_000), async (seed) => {
       const { world, accepted, connect, player } = build(seed, { splitProbability: 0.4, windowBytes: 200 })
@@ -90,7 +90,7 @@ test('under any faults but a loss, what arrives is a beginning of what was sent'
   )
 })
 
-test('a cut resets both ends, with a beginning of what was under way, also in the middle of a write', async () => {
+test('a cut resets both ends after a prefix of the bytes in flight, even in the middle of a write', async () => {
   const lengths = new Set<number>()
   for (let seed = 0; seed < 30; seed++) {
     const { world, network, accepted, connect } = build(seed)
@@ -108,7 +108,7 @@ test('a cut resets both ends, with a beginning of what was under way, also in th
   expect(lengths.size).toBeGreaterThan(5)
 })
 
-test('a framed connection keeps frames whole, also when it is cut or read slowly', async () => {
+test('a framed connection keeps frames whole, even when it is cut or read slowly', async () => {
   for (let seed = 0; seed < 20; seed++) {
     const { world, network, accepted, connect, player } = build(seed, { splitProbability: 1 }, true)
     player.play([{ atMs: 0, kind: 'slowReader', target: 'server', amount: 400, forMs: 300 }])
@@ -140,7 +140,7 @@ test('a black hole holds bytes, ends and new connections until it is over', asyn
   expect(second.news).toEqual(['connect'])
 })
 
-test('deaf in one direction, the other works', async () => {
+test('if one direction is blocked, the other works', async () => {
   const { world, accepted, connect, player } = build(3)
   player.play([{ atMs: 10, kind: 'deafFrom', target: 'server', forMs: 100 }])
   const client = connect()
@@ -153,7 +153,7 @@ test('deaf in one direction, the other works', async () => {
   expect(client.news).toEqual(['connect', 'data back'])
 })
 
-test('half open: nobody is told, nothing arrives, and a new connection works', async () => {
+test('half open: neither end notices, nothing arrives, and a new connection works', async () => {
   const { world, network, accepted, connect } = build(4)
   const client = connect()
   await world.run(5)
@@ -167,7 +167,7 @@ test('half open: nobody is told, nothing arrives, and a new connection works', a
   expect(accepted[1]!.text).toBe('new')
 })
 
-test('a slow reader fills the window: the writer is told to wait, and when to go on; the bound closes it', async () => {
+test('a slow reader fills the window: the writer is told to wait, and when to continue; the limit closes the connection', async () => {
   const limits = { windowBytes: 1000, maxOutstandingBytes: 5000 }
   const { world, accepted, connect, player } = build(5, limits)
   player.play([{ atMs: 0, kind: 'slowReader', target: 'server', amount: 1000, forMs: 5000 }])
@@ -188,7 +188,7 @@ test('a slow reader fills the window: the writer is told to wait, and when to go
   expect(client.news.at(-1)).toContain('ENOBUFS')
 })
 
-test('refused, killed and frozen: what a socket would tell', async () => {
+test('refused, killed and paused: the same errors as from a real socket', async () => {
   const { world, network, server, app, accepted, connect, player } = build(6)
   player.can(processFaults([{ name: 'server', current: () => server }]))
   player.play([
@@ -204,7 +204,7 @@ test('refused, killed and frozen: what a socket would tell', async () => {
   const client = connect()
   client.write('waits')
   await world.run(40)
-  // The system of a frozen process takes the connection; the process does not.
+  // The operating system of a paused process accepts the connection; the process does not.
   expect([client.news, accepted.length]).toEqual([['connect'], 0])
   await world.run(60)
   expect(accepted[0]!.text).toBe('waits')
@@ -222,7 +222,7 @@ test('refused, killed and frozen: what a socket would tell', async () => {
   expect(network.connections).toBe(0)
 })
 
-test('a thawed server accepts a connection before it reads what came with it, whatever else ends at that moment', async () => {
+test('a resumed server accepts a connection before it reads its first bytes, whatever else ends at that moment', async () => {
   const { world, network, server, accepted, connect } = build(10)
   const undo = network.faults['blackHole']!({ kind: 'blackHole', target: 'elsewhere', atMs: 0 }, world.chance)!
   server.freeze()

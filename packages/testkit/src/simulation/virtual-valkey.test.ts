@@ -4,7 +4,7 @@ import { SimulatedRedis } from './simulated-redis.ts'
 import { build, script } from './testing/small-world.ts'
 import { VirtualValkey } from './virtual-valkey.ts'
 
-test('time is virtual: a key of an hour expires in an hour of the world', async () => {
+test('time is virtual: a key with a TTL of an hour expires after an hour of virtual time', async () => {
   const { world, valkey, redis } = build(1)
   await world.finish(redis.send(['SET', 'k', 'v', 'PX', 3_600_000]))
   const [seconds] = (await world.finish(redis.send(['TIME']))) as string[]
@@ -18,7 +18,7 @@ test('time is virtual: a key of an hour expires in an hour of the world', async 
   expect(Number(stepped)).toBe(Math.floor((world.nowMs + 50_000) / 1000))
 })
 
-test('an older picture put back loses the writes since, ends connections and forgets scripts', async () => {
+test('restoring an older snapshot loses later writes, ends connections and forgets scripts', async () => {
   const { world, valkey, redis } = build(7)
   let reconnects = 0
   redis.onReconnect(() => reconnects++)
@@ -36,7 +36,7 @@ test('an older picture put back loses the writes since, ends connections and for
   expect(String(valkey.ask('CLIENT', 'LIST')).split('\n').filter(Boolean)).toHaveLength(2)
 })
 
-test('a picture goes into another server, as to a replica that is promoted', async () => {
+test('a snapshot can be loaded by another server, as by a replica that is promoted', async () => {
   const { world, network, valkey, app, redis } = build(8)
   const replica = new VirtualValkey(world, 'redis-2').listen(network, 'redis-2:6379')
   await world.finish(redis.send(['SET', 'big', 'x'.repeat(6_000_000)]))
@@ -50,7 +50,7 @@ test('a picture goes into another server, as to a replica that is promoted', asy
   expect(await world.finish(other.send(['SET', 'more', 'y'.repeat(1_000_000)]))).toBe('OK')
 })
 
-test('killed it refuses, started again it holds everything or nothing; frozen it answers later', async () => {
+test('killed it refuses connections, restarted it has everything or nothing; paused it answers later', async () => {
   const { world, valkey, client } = build(9)
   const redis = client({ commandTimeoutMs: 1000, maxReconnectMs: 100 })
   await world.finish(redis.send(['SET', 'k', 'v']))
@@ -74,7 +74,7 @@ test('killed it refuses, started again it holds everything or nothing; frozen it
   expect(await world.finish(redis.send(['SET', 'k', 'again']))).toBe('OK')
 })
 
-test('passwords and ACLs are the server’s own', async () => {
+test('passwords and ACLs are checked by the server itself', async () => {
   const { world, valkey, client } = build(10)
   valkey.ask('ACL', 'SETUSER', 'app', 'on', '>secret', '~app:*', '+@all')
   valkey.ask('CONFIG', 'SET', 'requirepass', 'other')

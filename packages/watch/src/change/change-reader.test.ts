@@ -40,7 +40,7 @@ test('a small plain value is carried, another is not', () => {
   expect(values.map((value) => value && Buffer.from(value).toString())).toEqual(['small', undefined, undefined])
 })
 
-test('what may change everything is a flush', () => {
+test('a command that may change everything is a flush', () => {
   const kinds = changesOf(
     ['FLUSHDB'],
     ['FLUSHALL'],
@@ -59,11 +59,11 @@ test('what may change everything is a flush', () => {
   ])
 })
 
-test('what changes nothing is passed over', () => {
+test('a command that changes nothing is skipped', () => {
   expect(changesOf(['PING'], ['REPLCONF', 'GETACK', '*'], ['PUBLISH', 'c', 'm'], ['SCRIPT', 'LOAD', 'x'])).toEqual([])
 })
 
-test('a value is a copy also where the arguments are Buffers', () => {
+test('a value is a copy even if the arguments are Buffers', () => {
   const changes: Change[] = []
   const reader = new ChangeReader(16, (change) => changes.push(change))
   const value = Buffer.from('old')

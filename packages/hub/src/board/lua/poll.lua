@@ -1,8 +1,8 @@
--- Gives a hub what was decided in a bucket since it last asked, and claims the timers that are due: an id is given to one
--- hub only, and comes again after the lease where that hub did nothing about it.
+-- Returns what was decided in a bucket since a hub last asked, and claims the timers that are due for it. An id goes to one
+-- hub only, and is due again after the lease if that hub did not handle it.
 --
 -- KEYS 1 timers, a sorted set of ids; 2 outbox, a stream
--- ARGV 1 the time (see time.lua), 2 the id in the outbox after which to read, 3 decisions at most, 4 timers at most,
+-- ARGV 1 the time (see time.lua), 2 the outbox id after which to read, 3 most decisions, 4 most timers,
 --      5 lease ms
 -- Returns {time of this server in ms, claimed ids, decisions as {id in the outbox, sequence, JSON}}.
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[4])

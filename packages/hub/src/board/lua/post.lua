@@ -1,25 +1,25 @@
--- Takes one hub's whole windows of some keys of a bucket, adds up what all hubs have of them on this server's clock,
--- decides (enter, change of level, hold, exit), and appends each decision to the outbox: one atomic step.
+-- Takes one hub's whole windows for some keys of a bucket, sums the windows of all hubs on this server's clock, decides
+-- (enter, change of level, hold, exit), and appends each decision to the outbox, all in one atomic step.
 --
--- A window is written whole and not added to, so that a post that comes twice counts once, and so that a server that lost
--- everything has all of it again one tick later. The slices of a hub that died leave the window one after the other.
+-- A window is replaced, not added to. So a post that arrives twice counts once, and a server that lost everything has all
+-- of it again one tick later. The slices of a hub that died leave the window one after the other.
 --
 -- KEYS 1 hot keys, a hash of states by id; 2 timers, a sorted set of ids; 3 outbox, a stream; 4 its sequence;
 --      then for each post the key's heat, a hash with a field per hub
 -- ARGV 1 the time (see time.lua); 2 JSON {hubId, entryTtlMs, graceMs, recheckMs, maxOutbox}; then for each post JSON as
 --      `HeatPost` in heat-board.ts
 -- Returns {time of this server in ms, decisions made, then for each post {accesses, writes, bytes} over all hubs and
---      {reads, reads helped, errors} that the other hubs heard of}.
+--      {reads, reads helped, errors} that the other hubs reported}.
 local settings = cjson.decode(ARGV[2])
 local hotKey, timersKey, outboxKey, sequenceKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
--- How long the counts of a silent key outlive its window; under a test's time, which does not move with the server's own,
--- much longer.
+-- How long the counts of a silent key outlive its window. Much longer in tests, whose clock does not advance with the
+-- server's.
 local heatGraceMs = ARGV[1] == '' and 5000 or 3600000
--- What a hub's sensors said of a strategy counts for this long.
+-- How long the reports of a hub's sensors on a strategy count.
 local effectMs = 5000
 local decisions = 0
 
--- What of one hub's slices, newest first, lies in the window that ends now; of the oldest only the part inside.
+-- The part of one hub's slices, newest first, that lies in the window that ends now; the oldest counts in proportion.
 local function sumOf(slices, headStart, sliceMs, windowMs)
   local sum = 0
   for index, count in ipairs(slices or {}) do
@@ -29,7 +29,7 @@ local function sumOf(slices, headStart, sliceMs, windowMs)
   return sum
 end
 
--- Writes this hub's window; gives the heat over all hubs, and what the strategy did for the sensors of the others.
+-- Writes this hub's window; returns the heat over all hubs, and what the strategy did for the sensors of the others.
 local function count(post, heatKey)
   if #post.accesses > 0 then
     local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes, all = {},
@@ -44,13 +44,13 @@ local function count(post, heatKey)
   for index = 1, #fields, 2 do
     local window = cjson.decode(fields[index + 1])
     if window.head > now then
-      -- This server's clock was set back: what is of later than now is as old as now, and grows old from here.
+      -- This server's clock was set back: slices from the future count as of now, and age from here.
       window.head, window.effectAt = now, math.min(now, window.effectAt)
       redis.call('HSET', heatKey, fields[index], cjson.encode(window))
     end
     local accesses = sumOf(window.a, window.head, post.sliceMs, post.windowMs)
     heat.accesses = heat.accesses + accesses
-    -- A hub that only got the timer does not know whose accesses a share is of: those that count the key do.
+    -- A hub that only got the timer does not know whose accesses a share refers to: hubs that count the key do.
     for level, all in ipairs(window.all) do
       local mine = post.levels[level]
       if mine and mine.all and accesses > 0 then mine.all = math.max(mine.all, all) end
@@ -65,19 +65,19 @@ local function count(post, heatKey)
   return heat, effect
 end
 
--- A level's heat and share; a process that saw the key cross its threshold alone is trusted.
+-- A level's heat and share. A process whose own count crossed the threshold is trusted.
 local function read(post, level, heat)
   local value = heat[level.measure]
   if post.claimHeat and level.measure == 'accesses' then value = math.max(value, post.claimHeat) end
   local share
-  -- Shares make sense only once all hubs have told: when a key's timer comes, and while it is hot.
+  -- Shares only make sense once all hubs have reported: when a key's timer fires, and while it is hot.
   if level.all and level.all > 0 and (post.isDue or post.isHot) then
     share = value >= level.shareMinimum and math.min(1, heat.accesses / level.all) or 0
   end
   return value, share
 end
 
--- The highest level up to `last` that the key reaches; 'enter' or 'exit' says by which of its bounds. 0: none.
+-- The highest level up to `last` that the key reaches; 'enter' or 'exit' selects the threshold. 0: none.
 local function reached(post, heat, last, bound)
   for index = last, 1, -1 do
     local level = post.levels[index]
@@ -92,7 +92,7 @@ local function decide(kind, post, heat, state, text)
   local level = post.levels[state.level] or post.levels[1]
   local value, share = 0, nil
   if level then value, share = read(post, level, heat) end
-  -- The reason why the level was entered, which users see for as long as it lasts.
+  -- Why the level was entered; users see this reason for as long as it lasts.
   if kind == 'hot' or kind == 'strategy' or kind == 'restored' then state.heat, state.share = value, share end
   local decision = { id = post.id, kind = kind, at = now, by = settings.hubId, heat = value, share = share,
     isClaim = post.claimHeat ~= nil, text = text, state = state }
@@ -106,7 +106,7 @@ local function decide(kind, post, heat, state, text)
   end
 end
 
--- Services that touch the key through this hub and were not known to.
+-- Services that touch the key through this hub and were not recorded yet.
 local function addServices(state, services)
   local known, isNew = {}, false
   for _, service in ipairs(state.services) do known[service] = true end
@@ -124,9 +124,9 @@ local function moveTo(state, level, post)
   return state
 end
 
--- Hot before it is, and without a single access until the time asked for is over.
+-- A pre-warmed key: hot in advance, and even without an access until the requested time is over.
 local function warm(post, heat, state)
-  -- A hub of an earlier version names no level.
+  -- A hub of an earlier version sends no level.
   local level = post.warm.level or 1
   state = state or { level = 0, since = now, services = {} }
   if state.level < level then
@@ -140,7 +140,7 @@ local function warm(post, heat, state)
   return state
 end
 
--- Another strategy at the same level. Of the hubs that found so at one time the first is heard: the others did not know.
+-- Another strategy at the same level. If several hubs find so at once, the first wins: the others did not know of it.
 local function rechoose(post, heat, state)
   local choice = post.rechoose
   if state.strategy ~= choice.from then return end
@@ -157,7 +157,7 @@ local function evaluate(post, heat, state)
   if post.rechoose and state then rechoose(post, heat, state) end
   local entered = reached(post, heat, #post.levels, 'enter')
   if not state and post.adopt then
-    -- Hot before this server lost it: held for a while, since the counts of the others are still to come.
+    -- Hot before this server lost it: held for a while, because the other hubs have yet to post their counts.
     state = { level = post.adopt.level, since = post.adopt.since, until_ = now + settings.entryTtlMs,
       levelSince = now - post.minHoldMs, heldUntil = math.max(now + settings.graceMs, post.adopt.heldUntil or 0),
       strategy = post.adopt.strategy, services = post.services, reason = post.adopt.reason }
@@ -177,7 +177,7 @@ local function evaluate(post, heat, state)
     return state
   end
   local held = reached(post, heat, math.min(state.level, #post.levels), 'exit')
-  -- As if it had begun now, where this server's clock was set back; the next decision tells.
+  -- If this server's clock was set back: as if it had begun now. The next decision announces it.
   if state.levelSince > now then
     local setBackMs = state.levelSince - now
     state.levelSince, state.until_ = now, state.until_ - setBackMs
@@ -216,7 +216,7 @@ for index = 3, #ARGV do
     post.isHot = state ~= false
     local heat, others = count(post, heatKey)
     state = evaluate(post, heat, state)
-    -- A hot key is examined again even if nobody posts it any more; a new one once all hubs have reported it.
+    -- A hot key is examined again even if nobody posts it any more; a new one is once all hubs have reported it.
     if state then
       redis.call('ZADD', timersKey, now + settings.recheckMs, post.id)
     elseif post.isDue then

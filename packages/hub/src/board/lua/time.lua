@@ -1,6 +1,6 @@
--- The beginning of every script of the board: what time it is.
+-- The beginning of every script of the board: the current time.
 --
--- ARGV[1]  the time in milliseconds, given by replays of tests only; '' in production: then it is this server's own
+-- ARGV[1]  the time in milliseconds, only given when a test replays events; '' in production: this server's own clock
 local now
 if ARGV[1] == '' then
   local time = redis.call('TIME')

@@ -1,10 +1,10 @@
--- Adds a version of the rate-limit policy with its audit entry, or nothing.
+-- Adds a version of the rate-limit policy and its audit entry, or neither.
 --
 -- KEYS 1 the policies, a list of JSON, newest first; 2 the store's state, a hash; 3 the audit, a list
 -- ARGV 1 the new version, 2 the policy as JSON, 3 policies to keep, 4 the audit entry as JSON, 5 audit entries to keep,
 --      6 the audit's head that the entry was chained to, 7 its head with the entry
--- Returns {1, the audit's head} where it was added, {0, head} where the newest version is not the one before it, {-1, head}
--- where the audit has another head.
+-- Returns {1, the audit's head} if it was added, {0, head} if the newest version is not the one before it, {-1, head} if
+-- the audit has another head.
 local newest = tonumber(redis.call('HGET', KEYS[2], 'policyVersion') or 0)
 local audited = redis.call('HGET', KEYS[2], 'auditHead') or ''
 if tonumber(ARGV[1]) ~= newest + 1 then return { 0, audited } end

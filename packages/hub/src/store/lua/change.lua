@@ -1,16 +1,16 @@
--- Makes one change of a rule or the switch: the change, its version, its place in the line and its audit entry, or nothing.
+-- Changes a rule or the switch, with its version, its place in the line of changes and its audit entry, or does nothing.
 --
 -- KEYS 1 the rules, a hash by id; 2 the store's state, a hash; 3 the audit, a list
 -- ARGV 1 the field: a rule's id, or empty for the switch; 2 the rule as JSON (empty: delete it), or the switch (0 or 1);
 --      3 the time of the change in ms, 4 its name, 5 the audit entry as JSON or empty, 6 entries to keep in the audit,
 --      7 the audit's head that the entry was chained to, 8 its head with the entry, 9 the newest change that the caller
 --      knows of, or empty
--- Returns {version of the rules, the audit's head}. A change whose name is in the line was made before: nothing is done
--- again. {-1, the audit's head} where the audit has another head: nothing is done, the entry must be chained again. An
--- error where the line does not hold what the caller knows of: a store that went back is written again before it is changed.
+-- Returns {version of the rules, the audit's head}. If the line has the change's name, it was made before and nothing is
+-- done. {-1, the audit's head} if the audit has another head: nothing is done, and the entry must be chained again. An
+-- error if the line lacks the caller's newest change: a store that lost data is restored before it is changed.
 local state = redis.call('HMGET', KEYS[2], 'rulesVersion', 'line', 'isOff', 'auditHead')
 local version, line = tonumber(state[1] or 0), state[2] or ''
--- Written by hubs that kept no line.
+-- Written by hubs of a version without a line of changes.
 if line == '' and (version > 0 or state[3] == '1') then line = '1-v' .. version .. ' ' end
 local function head() return string.match(' ' .. line, '^.* (%S+) $') or '' end
 local audited = state[4] or ''
@@ -31,7 +31,7 @@ elseif redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
 else
   return { version, audited }
 end
--- Clocks of hubs differ; a line only goes forward.
+-- Clocks of hubs differ; times in the line only go forward.
 local last = tonumber(string.match(head(), '^(%d+)') or 0)
 line = line .. string.format('%.0f-%s ', math.max(tonumber(ARGV[3]), last + 1), ARGV[4])
 local _, count = string.gsub(line, ' ', '')

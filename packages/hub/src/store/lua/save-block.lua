@@ -1,4 +1,4 @@
--- Puts one hub's block of the history of heat in its place, and counts its bytes.
+-- Saves one hub's block of the heat history, and counts its bytes.
 --
 -- KEYS 1 the block's hash, by writer; 2 the index of blocks of its length, a sorted set; 3 bytes by length, a hash
 -- ARGV 1 the start of the block, 2 the writer, 3 the data, 4 the length of its points

@@ -1,7 +1,7 @@
--- Takes the pre-warm jobs that are due. Each is put off by a lease: it is another hub's where this one dies before it is done.
+-- Takes the pre-warm jobs that are due. Each is postponed by a lease, so another hub takes it if this one dies first.
 --
 -- KEYS 1 when each job is due, a sorted set of ids; 2 the jobs, a hash by id
--- ARGV 1 the time in ms, 2 the lease in ms, 3 jobs to take at most
+-- ARGV 1 the time in ms, 2 the lease in ms, 3 most jobs to take
 -- Returns the jobs as JSON.
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
 local jobs = {}

@@ -1,8 +1,8 @@
--- Forgets the oldest events that happened before a moment.
+-- Deletes the oldest events from before a given time.
 --
 -- KEYS 1 the history, a list, newest first
--- ARGV 1 the moment, 2 events to forget at most
--- Returns how many were forgotten.
+-- ARGV 1 the time, 2 most events to delete
+-- Returns how many were deleted.
 local forgotten = 0
 while forgotten < tonumber(ARGV[2]) do
   local oldest = redis.call('LINDEX', KEYS[1], -1)

@@ -1,11 +1,11 @@
 -- Every algorithm is a table of functions over a state `s`:
---   open(s, p, value)       reads the state of s.key into s; p are the parameters, value the state where it is a string
+--   open(s, p, value)       reads the state of s.key into s; p are the parameters, value is the state if it is a string
 --   fit(s, cost)            how many calls of this cost are admitted now
 --   charge(s, units, id), refund(s, units, id)
---   level(s)                what is used, for the answer
+--   level(s)                how much is used, for the answer
 --   reset(s), retry(s, cost)  in milliseconds
 --   save(s)                 writes what changed, with its expiry
--- and of: parameters (how many), named (its calls carry request ids), keepsStrings (its states are strings).
+-- It also has: parameters (how many), named (its calls carry request ids), keepsStrings (its states are strings).
 local algorithms = {}
 
 -- The parameters of an algorithm, from ARGV[first] on.
@@ -15,8 +15,8 @@ local function parametersOf(algorithm, first)
   return p
 end
 
--- Opens the limit whose keys begin at KEYS[index]: its state, and its block where that is not within the state.
--- `values` are those of KEYS. Of a blocked key the state is left alone. Gives the index after its keys.
+-- Opens the limit whose keys begin at KEYS[index]: its state, and its block if that is not part of the state.
+-- `values` are the values of KEYS. The state of a blocked key is left alone. Returns the index after its keys.
 local function openLimit(s, algorithm, p, index, values)
   s.key = KEYS[index]
   if algorithm.keepsStrings then

@@ -1,9 +1,9 @@
--- One call against several limits: all of them admit it and all are charged, or none is.
+-- Checks one call against several limits: either all of them admit it and are charged, or none is.
 --
--- KEYS  for each limit its state, and its block where the algorithm does not keep strings
+-- KEYS  for each limit its state, and its block if the algorithm does not keep strings
 -- ARGV  [1], [2] the time (see time.lua); then for each limit its algorithm, its parameters, the cost and the request id
--- Returns { now, then for each limit: 1 where it admits the call, level after it, ms until it does, ms until unused },
---       or { now } alone where the call may not run at this time.
+-- Returns { now, then for each limit: 1 if it admits the call, level after it, ms until it does, ms until unused },
+--       or { now } alone if the call may not run at this time.
 local limits = {}
 local position = 3
 while position <= #ARGV do

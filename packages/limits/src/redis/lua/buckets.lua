@@ -26,7 +26,7 @@ algorithms.buckets = {
       end
     end
   end,
-  -- Until a bucket of an age (1 the newest) no longer counts.
+  -- The time until a bucket of a given age (1 is the newest) no longer counts.
   forgotten = function(s, age) return ceil((s.bucket - age + 1 + s.span) * s.window / s.buckets) - now end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units)

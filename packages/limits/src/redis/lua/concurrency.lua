@@ -1,4 +1,4 @@
--- Units held at once (see concurrency.ts).
+-- Units held at the same time (see concurrency.ts).
 -- State: a sorted set; the score is when a hold ends, a member 'id:n' is one unit of a request.
 -- Parameters: limit, lease in ms.
 algorithms.concurrency = {

@@ -1,6 +1,6 @@
--- Every admitted call with its time (see log.ts).
+-- A log of every admitted call with its time (see log.ts).
 -- State: a sorted set; the score is the time, the member 'total:cost' with the running total of all costs, padded so
--- that members of one time sort by it. What is used is then the difference of two members, whatever the costs are.
+-- that members with the same time sort by it. The usage is then the difference of two members, whatever the costs are.
 -- Parameters: limit, window in ms.
 local function readLog(s)
   s.used, s.total, s.base, s.lastAt = 0, 0, 0, 0
@@ -54,7 +54,7 @@ algorithms.log = {
   reset = function(s) return s.used > 0 and s.lastAt + s.window - now or 0 end,
   retry = function(s, cost)
     if cost > s.limit then return -1 end
-    -- The oldest entry by whose end enough is free: binary search by rank.
+    -- The oldest entry whose end frees enough: binary search by rank.
     local wanted = s.base + s.used + cost - s.limit
     local low, high = 0, call('ZCARD', s.key) - 1
     while low < high do

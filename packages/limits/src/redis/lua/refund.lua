@@ -1,9 +1,9 @@
 -- Gives units back, once per request.
 --
--- KEYS  the state; the mark of the request, where one is named
+-- KEYS  the state; the mark of the request, if it has an id
 -- ARGV  [1], [2] the time (see time.lua); [3] the algorithm; its parameters; the units; the request id or ''; how long
 --       the mark stays, in ms
--- Returns { now, 1 where given back, 0 where this request did that before }, or { now } where it may not run now.
+-- Returns { now, 1 if given back, 0 if this request already did that }, or { now } if it may not run now.
 local algorithm = algorithms[ARGV[3]]
 local p = parametersOf(algorithm, 4)
 if algorithm.knows and not algorithm.knows(p) then return { now } end

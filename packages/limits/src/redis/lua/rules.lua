@@ -1,13 +1,13 @@
--- Decides on one call against the counters of the rules that apply to it, and counts it: all in one step.
+-- Decides on one call by the counters of the rules that apply to it, and counts the call, in one step.
 --
 -- KEYS  the counter of each rule, in the order of the rules; for `back` one counter, and the mark of the request
--- ARGV  [1], [2] the time (see time.lua); [3] look: only tells; add: counts on all; through: counts on all unless the
---       call is denied; back: takes entries back; [4] how many counters decide, the first ones; [5] 1 where the call is
---       denied when none of those is over; [6] to [8] three edges of the calendar's days; [9] list or zset, for leak;
---       then for each counter: method, time in ms (0 a day of the calendar), count, base, 1 where it denies when over,
---       1 where it decides (a shadow rule does not); for `back` then the number of entries and how long the mark stays
--- Returns { now, 1 where counted, then for each counter: 1 where over, used, used in the day }, or { now } alone where
---       the days are not known to the caller or it came too late.
+-- ARGV  [1], [2] the time (see time.lua); [3] look: only reports; add: counts on all; through: counts on all unless the
+--       call is denied; back: takes entries back; [4] how many counters decide, the first ones; [5] 1 if the call is
+--       denied when none of those is over; [6] to [8] three boundaries of calendar days; [9] list or zset, for leak;
+--       then for each counter: method, time in ms (0 a calendar day), count, base, 1 if it denies when over,
+--       1 if it decides (a shadow rule does not); for `back` then the number of entries and how long the mark stays
+-- Returns { now, 1 if counted, then for each counter: 1 if over, used, used in the day }, or { now } alone if
+--       the caller does not know the days or its call came too late.
 --
 -- States: count is the doubles end, count; base the doubles end of day, count of day, end, count; leak a list of times,
 -- newest first, or a sorted set of them.
@@ -19,8 +19,7 @@ local isList = ARGV[9] == 'list'
 
 local function windowEnd(c) return c.time == 0 and dayEnd or now + c.time end
 
--- Goes on with a window that has not ended; one that ends later than its length from now is of a clock that stepped
--- back.
+-- Continues a window that has not ended. If it ends later than its length from now, the clock stepped back.
 local function useWindow(c, stop, used)
   if now >= stop or used == 0 then return end
   c.used, c.stop = used, absorbedEnd(stop, c.time == 0 and dayMs or c.time)
@@ -29,7 +28,7 @@ end
 
 local methods = {}
 
--- A window from the first call.
+-- A window that starts at the first call.
 methods.count = {
   open = function(c)
     c.used, c.stop = 0, windowEnd(c)
@@ -57,7 +56,7 @@ methods.base = {
         c.isMoved = c.isMoved or c.dayStop < dayStop
       end
     end
-    -- What is over the base of a day is counted for that day, also while the clock is back in the one before.
+    -- Calls above the base of a day count for that day, even while the clock is back in the day before.
     if c.time == 0 and c.used == 0 then c.stop = c.dayStop end
   end,
   add = function(c, units)
@@ -111,7 +110,7 @@ methods.leak = {
     end
     if isList then
       call('LPUSH', c.key, format('%.0f', c.at))
-      -- More than the count never matters but for what may be taken back.
+      -- Entries beyond the count only matter because some may be taken back.
       call('LTRIM', c.key, 0, c.count + 999)
     else
       local place = c.used
@@ -132,7 +131,7 @@ local isDecided = false
 for index = 1, count do
   local c = { key = KEYS[index], blocked = 0, method = methods[ARGV[position]] }
   c.time, c.count, c.base = tonumber(ARGV[position + 1]), tonumber(ARGV[position + 2]), tonumber(ARGV[position + 3])
-  -- A day of the calendar is a leak of 24 hours: it has no edge.
+  -- For a leak, a calendar day is 24 hours: it has no boundary.
   if ARGV[position] == 'leak' and c.time == 0 then c.time = 86400000 end
   c.method.open(c)
   if c.isMoved then c.method.add(c, 0) end

@@ -1,10 +1,10 @@
--- Where a limit's state is a string: how it is kept, and the block of its key before it.
+-- How a limit's state is kept if it is a string, with the block of its key in front.
 --
--- A block is '!' and two doubles, until and for how long, before the state of a key whose state is a string, or alone
--- at a key of its own. No state begins with '!'.
+-- A block is '!' and two doubles: until when, and for how long. It stands in front of a state that is a string, or alone in
+-- a key of its own. No state begins with '!'.
 local sub, format = string.sub, string.format
 
--- The end of what lasts a span, as far behind it as a clock may be found that stepped back (see step-back.ts).
+-- The end of something that lasts a span, plus the furthest that the clock may step back (see step-back.ts).
 local function absorbedEnd(stop, span)
   local latest = now + span
   if stop <= latest then return stop end
@@ -21,21 +21,21 @@ local function packBlock(untilMs, forMs)
   return '!' .. pack('>dd', untilMs, forMs)
 end
 
--- Takes the block off the value of a key: sets how much longer it lasts, and gives the state behind it. What the clock
--- has done to a block is kept, and nothing else is touched.
+-- Splits the block from the value of a key: sets how much longer it lasts, and returns the state behind it. Keeps what the
+-- clock has done to a block, and touches nothing else.
 local function takeBlock(s, key, value)
   s.blocked, s.block = 0, ''
   if not value or byte(value) ~= 33 then return value end
   local untilMs, forMs = unpackNumbers('>dd', sub(value, 2, 17))
   local state = #value > 17 and sub(value, 18) or false
   if untilMs > now then
-    -- A clock that stepped back makes no block longer.
+    -- A clock that stepped back does not make a block longer.
     local isMoved = untilMs > now + forMs
     if isMoved then untilMs = now + forMs end
     s.blocked, s.block = untilMs - now, packBlock(untilMs, forMs)
     if isMoved then call('SET', key, s.block .. (state or ''), 'KEEPTTL') end
   elseif state then
-    -- It is over, and stays so when the clock steps back.
+    -- It is over, and stays over if the clock steps back.
     call('SET', key, state, 'KEEPTTL')
   else
     call('DEL', key)
@@ -43,7 +43,7 @@ local function takeBlock(s, key, value)
   return state
 end
 
--- Keeps a string state and the block before it, or removes it where nothing is left to keep.
+-- Keeps a string state and the block before it, or removes the key if nothing is left to keep.
 local function keep(s, value, forMs)
   if s.blocked > 0 then
     call('SET', s.key, forMs > 0 and s.block .. value or s.block, 'PX', max(forMs, s.blocked) + grace)

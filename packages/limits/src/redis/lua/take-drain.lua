@@ -1,10 +1,10 @@
--- take.lua with drain.lua, for the calls of one turn where all have the same cost: written out, since the functions and
--- tables of those two take twice as long as what they decide.
+-- take.lua with drain.lua, for the calls of one turn that all have the same cost. Written out, because the functions and
+-- tables of those two take twice as long as the decision itself.
 --
 -- KEYS  the state of each key
 -- ARGV  [1], [2] the time (see time.lua); [3] the algorithm; [4] to [6] capacity, unit, rate; [7] the cost, 1 or more;
---       then for each key the number of calls, or nothing where each has one
--- Returns as take.lua.
+--       then for each key the number of calls, or nothing if each has one
+-- Returns the same as take.lua.
 local args, keys = ARGV, KEYS
 local capacity, rate, cost = args[4] + 0, args[6] + 0, args[5] * args[7]
 local values = call('MGET', unpack(keys))

@@ -1,21 +1,21 @@
 -- Decides on the calls of one turn, for one limit and any number of keys: reads, decides, writes and sets the expiry.
 --
--- KEYS  for each key its state, and its block where the algorithm does not keep strings
--- ARGV  [1], [2] the time (see time.lua); [3] the algorithm; its parameters; then the cost of all calls, where all have
---       the same and no names, or 0. With a cost there follows for each key the number of calls, or nothing where each
---       has one. With 0 there follows for each key the number of runs, and for each run the cost, how many calls of
---       this cost stand one after the other, and, where the algorithm names its calls, the request's id
+-- KEYS  for each key its state, and its block if the algorithm does not keep strings
+-- ARGV  [1], [2] the time (see time.lua); [3] the algorithm; its parameters; then the cost of each call, if all have
+--       the same cost and no id, or 0. After a cost comes, for each key, the number of calls, or nothing if each has
+--       one. After 0 comes, for each key, the number of runs, and for each run its cost, how many calls of this cost
+--       follow one after the other, and the request's id if the algorithm names its calls
 -- Returns { now, then for each run: calls admitted, level after them, ms until one more of them is admitted (-1 never,
---       0 where all were), ms until unused }; level -1 where the key is blocked; { now } alone where the call may not
---       run at this time.
+--       0 if all were), ms until unused }; level -1 if the key is blocked; { now } alone if the call may not run at
+--       this time.
 --
--- The calls of one run are decided as if they had come one by one: once one of them does not fit, the next of the same
--- cost at the same time does not either, so the number that is admitted is a division.
+-- The calls of one run are decided as if they had come one by one. Once one does not fit, the next with the same cost at the
+-- same time does not fit either, so a division gives the number that is admitted.
 local algorithm = algorithms[ARGV[3]]
 local p = parametersOf(algorithm, 4)
 if algorithm.knows and not algorithm.knows(p) then return { now } end
 
--- One MGET for all: a call from Lua costs more than the reading does. (Of a key that holds no string it reads nothing.)
+-- One MGET for all: a call from Lua costs more than the reading does. (It reads nothing from a key that holds no string.)
 local values = call('MGET', unpack(KEYS))
 local named, fit, charge, save = algorithm.named, algorithm.fit, algorithm.charge, algorithm.save
 local level, retry, reset = algorithm.level, algorithm.retry, algorithm.reset

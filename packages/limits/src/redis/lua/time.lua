@@ -1,11 +1,11 @@
--- The beginning of every script: what time it is.
+-- The beginning of every script: the current time.
 --
--- ARGV[1]  the time in milliseconds, given by tests only; '' in production: then it is Redis' own
+-- ARGV[1]  the time in milliseconds, only given by tests; '' in production: Redis' own clock
 -- ARGV[2]  the latest time at which the call may still run, '' for any: a call that waited in a client's queue while
---          Redis was away has long been answered, and must not be charged when it arrives at last
+--          Redis was unreachable was answered long ago, and must not be charged when it finally arrives
 --
--- Numbers are whole and at most 2^53, which doubles hold exactly. `tostring` and `..` would keep 14 digits of them, so
--- states are packed as doubles; as arguments of `redis.call` numbers keep 17 digits.
+-- Numbers are integers of at most 2^53, which doubles hold exactly. `tostring` and `..` would keep only 14 digits, so states
+-- are packed as doubles; numbers passed to `redis.call` keep 17 digits.
 
 local call, byte = redis.call, string.byte
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
@@ -20,8 +20,8 @@ else
   now = tonumber(given)
 end
 
--- Expiry only collects: what a key means is decided by the time in it. So keys stay a little longer than they mean
--- anything, and under a test's clock, which does not move with Redis' own, much longer.
+-- Expiry only cleans up: the time stored in a key decides what it means. So keys stay a little longer than they are needed,
+-- and much longer in tests, whose clock does not advance with Redis' own.
 local grace = given == '' and 1000 or 3600000
 
 if ARGV[2] ~= '' and now > tonumber(ARGV[2]) then return { now } end

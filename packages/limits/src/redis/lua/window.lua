@@ -1,7 +1,7 @@
--- A count per window: fixed windows of the epoch or from the first hit, and those of the calendar.
+-- A count per window: fixed windows aligned to the epoch, windows from the first hit, and calendar windows.
 -- State: the doubles end, count.
--- Parameters: limit, window in ms (0 where the calendar's edges follow), anchor (0 the epoch, 1 the first hit),
--- and three edges of the calendar: two windows, of which one must hold the present.
+-- Parameters: limit, window in ms (0 if calendar boundaries follow), anchor (0 the epoch, 1 the first hit),
+-- and three calendar boundaries: two windows, one of which must contain the present.
 algorithms.window = {
   parameters = 6,
   keepsStrings = true,
@@ -9,7 +9,7 @@ algorithms.window = {
     s.limit, s.count, s.dirty = p[1], 0, false
     local length = p[2]
     if length == 0 then
-      -- Redis knows no time zones: the edges are the client's, which of them holds the present is Redis' own.
+      -- Redis knows no time zones: the client sends the boundaries, and Redis' clock decides which window is current.
       s.stop = now < p[5] and p[5] or p[6]
       length = s.stop - (now < p[5] and p[4] or p[5])
     elseif p[3] == 1 then
@@ -25,7 +25,7 @@ algorithms.window = {
       end
     end
   end,
-  -- False where the client's edges of the calendar do not hold the present: nothing was done, and it asks again.
+  -- False if the present is outside the client's boundaries: nothing was done, and the client asks again.
   knows = function(p) return p[2] ~= 0 or (now >= p[4] and now < p[6]) end,
   fit = function(s, cost) return floor((s.limit - s.count) / cost) end,
   charge = function(s, units)

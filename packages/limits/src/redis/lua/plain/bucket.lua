@@ -6,10 +6,10 @@ if not (isWhole(capacity, 1) and isWhole(rate, 1) and isWhole(per, 1) and isWhol
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- What was taken and has not come back yet, in 1/PER_MS units, as it stood `at` that time.
+-- How much was taken and has not come back yet at the time `at`, in 1/PER_MS units.
 local saved = redis.call('HMGET', KEYS[1], 'at', field)
 local at, taken = tonumber(saved[1] or now), tonumber(saved[2] or 0)
--- No further ahead of the clock than it takes for all of it to come back.
+-- At most as far ahead of the clock as it takes for all of it to come back.
 at = math.min(at, now + math.ceil(capacity * per / rate))
 if at < now then
   taken = math.max(0, taken - (now - at) * rate)

@@ -195,7 +195,8 @@ test('hot keys are handled, observed or unhandled, and the verdict counts all of
   expect(views.overview()).toMatchObject({
     safety: 'observed',
     hot: { handled: 0, observed: 60, unhandled: 0 },
-    verdict: 'Only watching: 60 keys are hot but only observed; nothing is done about them.',
+    verdict:
+      'Only watching: 60 keys are hot but only observed; nothing is done about them. Give a rule a strategy, or set its mode to on.',
   })
   hub.report({ k1: 2000 })
   expect(views.overview()).toMatchObject({ safety: 'unsafe', isSafe: false, hot: { observed: 60, unhandled: 1 } })

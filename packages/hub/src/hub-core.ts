@@ -314,6 +314,7 @@ export class HubCore {
       delivery,
       alarms,
       history,
+      rules: () => this.book.list().rules,
     })
   }
 

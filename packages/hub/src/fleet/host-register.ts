@@ -1,4 +1,4 @@
-import type { HostView, ReportTransport, StatusPayload, WatcherStatus } from '@firebreak/core'
+import type { HostView, KeyView, ReportTransport, StatusPayload, WatcherStatus } from '@firebreak/core'
 import { ClockOffset } from '../collect/clock-offset.ts'
 import { SequenceWindow } from '../collect/sequence-window.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
@@ -105,9 +105,14 @@ const maxClusters = 1000
 const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
+const linkedPrefix = 'linked\u0000'
 const clusterPrefix = 'cluster\u0000'
 const readerPrefix = 'reader\u0000'
 const maxReaders = 10_000
+
+/** Who can carry out the strategies of a service, the best first. */
+export type KeyCarrier = NonNullable<KeyView['carrier']>
+const carriers: readonly KeyCarrier[] = ['sensor', 'table', 'centre', 'reports', 'none']
 
 /** The name of the process count among the totals that a hub shares with the others. */
 export function processesIn(totals: Readonly<Record<string, number>>): number {
@@ -121,6 +126,8 @@ export class HostRegister {
   readonly #sizes = new Map<string, number>()
   /** The same for other hubs. */
   readonly #others = new Map<string, number>()
+  /** Services with a sensor that is linked to another hub. */
+  #othersLinked: ReadonlySet<string> = new Set()
   /** When sensors last named each cluster. */
   readonly #clusters = new Map<string, number>()
   /**
@@ -165,8 +172,14 @@ export class HostRegister {
 
   /** How many processes each service has here, and which clusters exist, under separate names among a hub's totals. */
   own(): Record<string, number> {
+    const linked = new Map<string, number>()
+    for (const instance of this.#instances.values()) {
+      const { serviceId } = instance
+      linked.set(serviceId, (linked.get(serviceId) ?? 0) + (canServe(instance) ? 1 : 0))
+    }
     return Object.fromEntries([
       ...[...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size] as const),
+      ...[...linked].map(([serviceId, count]) => [`${linkedPrefix}${serviceId}`, count] as const),
       ...[...this.#clusters.keys()].map((id) => [`${clusterPrefix}${id}`, 1] as const),
       ...[...this.#readers.keys()].map((serviceId) => [`${readerPrefix}${serviceId}`, 1] as const),
     ])
@@ -180,6 +193,15 @@ export class HostRegister {
       all.flatMap(([name]) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
     this.#othersClusters = named(clusterPrefix)
     this.#othersReaders = named(readerPrefix)
+    // A hub of an earlier version does not tell links apart: its processes count as linked, as they do there.
+    const isLinked = (hub: Readonly<Record<string, number>>, serviceId: string) =>
+      (hub[`${linkedPrefix}${serviceId}`] ?? hub[`${othersPrefix}${serviceId}`] ?? 0) > 0
+    this.#othersLinked = new Set(
+      totals.flatMap((hub) => {
+        const names = Object.keys(hub).filter((name) => name.startsWith(othersPrefix))
+        return names.map((name) => name.slice(othersPrefix.length)).filter((serviceId) => isLinked(hub, serviceId))
+      }),
+    )
     for (const [name, size] of all) {
       if (!name.startsWith(othersPrefix)) continue
       const serviceId = name.slice(othersPrefix.length)
@@ -232,14 +254,28 @@ export class HostRegister {
   }
 
   /**
-   * Whether a process of these services can carry out strategies: one with a link to this hub, or any at another hub.
+   * Tells who can carry out strategies for services, as of now: one pass over the processes, however many keys are asked
+   * about. `isPublished`: tables are also in a config centre.
    */
-  canHandle(services: ReadonlySet<string>): boolean {
-    for (const serviceId of services) if (this.#others.has(serviceId)) return true
-    for (const { serviceId, connections, isOff } of this.#instances.values()) {
-      if (connections > 0 && !isOff && services.has(serviceId)) return true
+  carriers(isPublished: boolean): (services: ReadonlySet<string>) => KeyCarrier {
+    const best = new Map<string, number>()
+    const consider = (serviceId: string, carrier: KeyCarrier) => {
+      const rank = carriers.indexOf(carrier)
+      if (rank < (best.get(serviceId) ?? carriers.length)) best.set(serviceId, rank)
     }
-    return false
+    for (const instance of this.#instances.values()) {
+      if (canServe(instance)) consider(instance.serviceId, 'sensor')
+      else if (onlyReports(instance)) consider(instance.serviceId, 'reports')
+    }
+    for (const serviceId of this.#others.keys())
+      consider(serviceId, this.#othersLinked.has(serviceId) ? 'sensor' : 'reports')
+    for (const serviceId of [...this.#readers.keys(), ...this.#othersReaders]) consider(serviceId, 'table')
+    const centre = isPublished ? carriers.indexOf('centre') : carriers.length
+    return (services) => {
+      let rank = Math.min(carriers.length - 1, centre)
+      for (const serviceId of services) rank = Math.min(rank, best.get(serviceId) ?? rank)
+      return carriers[rank]!
+    }
   }
 
   /** Processes of these services, over all hubs. */
@@ -263,6 +299,15 @@ export class HostRegister {
       else this.#sizes.delete(serviceId)
     }
   }
+}
+
+function canServe({ connections, isOff }: Instance): boolean {
+  return connections > 0 && !isOff
+}
+
+/** A process that never had a link: one that lost its link reported over it. */
+function onlyReports({ connections, newestReport }: Instance): boolean {
+  return connections === 0 && newestReport !== undefined && newestReport.by !== 'websocket'
 }
 
 function registerId({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {

@@ -59,7 +59,7 @@ export class HotKeyAlarms {
 
   #totalRate(now: number): number {
     let total = 0
-    for (const { accesses } of this.#options.hosts.all()) total += accesses.sum(now) / 2
+    for (const instance of this.#options.hosts.all()) total += instance.ratePerSecond(now)
     return total
   }
 }

@@ -13,8 +13,9 @@ export class Instance {
   readonly clock = new ClockOffset()
   readonly sequences = new SequenceWindow()
   readonly accesses = new SlidingWindow(2000)
-  /** How much time each of its reports covers, if it says so. */
-  intervalMs = 0
+  #intervalMs = 0
+  /** Its rate by its last report, if that says how much time it covers. */
+  #reported = { perSecond: 0, until: 0 }
   /** Its recent volume of reports. */
   use = new InstanceUse()
   /** By its own hello; undefined for who has only reported. */
@@ -43,6 +44,29 @@ export class Instance {
     this.instanceId = instanceId
     this.connectedAt = now
     this.lastSeenAt = now
+  }
+
+  /** How much time each of its reports covers, if it says so; 0 if not. */
+  get intervalMs(): number {
+    return this.#intervalMs
+  }
+
+  /** How long it may be silent and still be there: a process that reports once a minute is, all the time. */
+  get silentMs(): number {
+    return this.#intervalMs * 2.5
+  }
+
+  /** It has reported so many accesses of an interval. */
+  takeInterval(intervalMs: number, accesses: number, now: number): void {
+    this.#intervalMs = intervalMs
+    const perSecond = intervalMs === 0 ? 0 : (accesses * 1000) / intervalMs
+    this.#reported = { perSecond, until: now + this.silentMs }
+  }
+
+  /** Its accesses a second; between the reports of a long interval, those of the last. */
+  ratePerSecond(now: number): number {
+    const counted = this.accesses.sum(now) / 2
+    return this.#intervalMs === 0 ? counted : now <= this.#reported.until ? this.#reported.perSecond : 0
   }
 
   /** `newest` is the version that its service's table has now. */
@@ -75,7 +99,7 @@ export class Instance {
       clockOffsetMs: Math.round(this.clock.offsetMs),
       tableVersion: this.tableVersion,
       tableBehindMs: this.#awaited === undefined ? 0 : Math.round(now - this.#awaited.since),
-      ratePerSecond: Math.round(this.accesses.sum(now) / 2),
+      ratePerSecond: Math.round(this.ratePerSecond(now)),
       droppedReports: this.droppedReports,
       watchers: this.watchers,
       isOff: this.isOff,
@@ -289,9 +313,8 @@ export class HostRegister {
   expire(now: number): void {
     for (const [serviceId, until] of this.#readers) if (now > until) this.#readers.delete(serviceId)
     for (const [id, seenAt] of this.#clusters) if (now - seenAt > clusterTimeoutMs) this.#clusters.delete(id)
-    for (const [id, { serviceId, connections, lastSeenAt, intervalMs }] of this.#instances) {
-      // A process that reports once a minute counts as present all the time.
-      const timeoutMs = Math.max(this.#options.hostTimeoutMs, intervalMs * 2.5)
+    for (const [id, { serviceId, connections, lastSeenAt, silentMs }] of this.#instances) {
+      const timeoutMs = Math.max(this.#options.hostTimeoutMs, silentMs)
       if (connections > 0 || now - lastSeenAt <= timeoutMs) continue
       this.#instances.delete(id)
       const size = this.#sizes.get(serviceId)! - 1

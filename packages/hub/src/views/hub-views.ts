@@ -208,7 +208,7 @@ export class HubViews {
 
   #totalRate(now: number): number {
     let total = 0
-    for (const { accesses } of this.#rooms.fleet.hosts.all()) total += accesses.sum(now) / 2
+    for (const instance of this.#rooms.fleet.hosts.all()) total += instance.ratePerSecond(now)
     return total
   }
 }
@@ -248,7 +248,7 @@ function leadingTrack(heat: NearKey): HeatTrack | undefined {
 function rateOf(heat: NearKey, recentPerSecond: number, now: number): number {
   let rate = 0
   for (const track of heat.tracks) {
-    if (track.windowMs > longWindowMs) return recentPerSecond
+    if (track.windowMs > longWindowMs && (recentPerSecond > 0 || track.awaitedMs(now) === 0)) return recentPerSecond
     rate += (track.heat('accesses', now) * 1000) / track.windowMs
   }
   return rate

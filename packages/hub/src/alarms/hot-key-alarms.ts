@@ -12,7 +12,7 @@ const maxAlarms = 10
 
 export interface HotKeyAlarmsOptions {
   readonly alarms: AlarmBoard
-  readonly hosts: Pick<HostRegister, 'all' | 'carriers'>
+  readonly hosts: Pick<HostRegister, 'ratePerSecond' | 'carriers'>
   /** All keys that are hot. */
   readonly hotKeys: () => Iterable<HandledKey>
   /** Whether a config centre carries tables to processes without a link. */
@@ -36,7 +36,7 @@ export class HotKeyAlarms {
     const { alarms, hotKeys, hosts, isPublished, share, isOff } = this.#options
     const lasting = new Set<string>()
     if (share > 0 && !isOff()) {
-      const total = this.#totalRate(now)
+      const total = hosts.ratePerSecond(now)
       const carrierOf = hosts.carriers(isPublished())
       for (const { track, entry } of hotKeys()) {
         if (lasting.size >= maxAlarms) break
@@ -55,12 +55,6 @@ export class HotKeyAlarms {
       }
     }
     alarms.keepOnly('hot-key', lasting)
-  }
-
-  #totalRate(now: number): number {
-    let total = 0
-    for (const instance of this.#options.hosts.all()) total += instance.ratePerSecond(now)
-    return total
   }
 }
 

@@ -40,6 +40,9 @@ export interface SharedHubOptions {
   readonly ownFigures: () => OwnFigures
 }
 
+/** Among a hub's totals: it is about to end. */
+const leavingName = 'leaving\u0000'
+
 /** How often a hot key that nobody touches any more is evaluated. */
 const recheckMs = 500
 /** How long the alarm shows that the store lost its data and was rewritten. */
@@ -55,6 +58,7 @@ export class SharedHub {
   /** Resolves once the store's rules and switch are known here. */
   readonly heard: Promise<void>
   readonly #setHeard: () => void
+  readonly #boardId: string
   #storeEpoch: string
   #hubCount = 1
   #otherHubs: BoardSync['otherHubs'] = new Map()
@@ -85,13 +89,19 @@ export class SharedHub {
       onHot: (track) => this.#showTrack(track),
       urge: () => this.#exchange.urge(),
     })
+    this.#boardId = boardId
     this.#exchange = new BoardExchange({
       board,
       decider: this.decider,
       settings: { hubId: boardId, entryTtlMs, graceMs, recheckMs },
       runtime,
       tickMs,
-      totals: (now) => ({ ...totals.own(now), ...hosts.own(), ...loads.own(), ...figureTotals(options.ownFigures()) }),
+      totals: (now) => ({
+        ...totals.own(now),
+        ...hosts.own(now),
+        ...loads.own(),
+        ...figureTotals(options.ownFigures()),
+      }),
       onSync: (sync) => this.#onSync(sync),
       onDecided: () => delivery.flush(),
       onTrouble: (error) => this.#onTrouble(error),
@@ -106,6 +116,11 @@ export class SharedHub {
   /** The others, by name, with their latest totals. */
   get otherHubs(): BoardSync['otherHubs'] {
     return this.#otherHubs
+  }
+
+  /** Those of them that are about to end. */
+  get leavingHubs(): readonly string[] {
+    return [...this.#otherHubs].flatMap(([boardId, totals]) => (leavingName in totals ? [boardId] : []))
   }
 
   /** False until the store has answered for the first time: this hub then knows neither rules nor switch. */
@@ -132,8 +147,11 @@ export class SharedHub {
     return this.#exchange.settled()
   }
 
-  close(): Promise<void> {
-    return this.#exchange.close()
+  /** Ends this hub, and says so to the others, who would otherwise miss it. */
+  async close(): Promise<void> {
+    await this.#exchange.close()
+    if (this.#isAway) return
+    await this.#options.board.sync(this.#boardId, { [leavingName]: 1 }).catch(() => {})
   }
 
   async #onSync({ epoch, rulesVersion, isOff, newestChange, otherHubs }: BoardSync): Promise<void> {

@@ -30,10 +30,10 @@ test('processes at other hubs count too', () => {
   here.find('shop', 'h1', 'i1', 0)
   there.find('shop', 'h2', 'i2', 0)
   there.find('web', 'h2', 'i3', 0)
-  here.setOthers([there.own(), { 'another total': 7 }])
+  here.setOthers([there.own(0), { 'another total': 7 }])
   expect(here.countOf(new Set(['shop', 'web']))).toBe(3)
   expect(here.services().sort()).toEqual(['shop', 'web'])
-  expect(processesIn({ ...there.own(), 'another total': 7 })).toBe(2)
+  expect(processesIn({ ...there.own(0), 'another total': 7 })).toBe(2)
   here.setOthers([])
   expect(here.services()).toEqual(['shop'])
 })
@@ -43,7 +43,7 @@ test('a service that only reads its table is there while it goes on asking, at e
   here.seeReader('python', 20_000, 0)
   here.seeReader('python', 0, 10)
   expect(here.services()).toEqual(['python'])
-  there.setOthers([here.own()])
+  there.setOthers([here.own(0)])
   expect(there.services()).toEqual(['python'])
   // It reports nothing, so that no limit is shared out to it.
   expect([here, there].map((register) => register.countOf(new Set(['python'])))).toEqual([0, 0])
@@ -104,7 +104,7 @@ test('who can carry a strategy out is told apart: a sensor, a reader of the tabl
   // At another hub.
   there.find('go', 'h3', 'i3', 0)!.newestReport = { by: 'http', lagMs: 0 }
   there.find('web', 'h4', 'i4', 0)!.connections = 1
-  here.setOthers([there.own()])
+  here.setOthers([there.own(0)])
   expect([carrier('go'), carrier('web'), carrier('other')]).toEqual(['reports', 'sensor', 'none'])
   // A hub of an earlier version tells only how many processes it has.
   here.setOthers([{ 'processes\u0000old': 1 }])

@@ -129,6 +129,8 @@ const maxClusters = 1000
 const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
+/** Accesses a second of all processes of a hub. */
+const rateName = 'accessesPerSecond\u0000'
 const linkedPrefix = 'linked\u0000'
 const clusterPrefix = 'cluster\u0000'
 const readerPrefix = 'reader\u0000'
@@ -161,6 +163,7 @@ export class HostRegister {
   readonly #readers = new Map<string, number>()
   #othersClusters: readonly string[] = []
   #othersReaders: readonly string[] = []
+  #othersRate = 0
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -195,13 +198,14 @@ export class HostRegister {
   }
 
   /** How many processes each service has here, and which clusters exist, under separate names among a hub's totals. */
-  own(): Record<string, number> {
+  own(now: number): Record<string, number> {
     const linked = new Map<string, number>()
     for (const instance of this.#instances.values()) {
       const { serviceId } = instance
       linked.set(serviceId, (linked.get(serviceId) ?? 0) + (canServe(instance) ? 1 : 0))
     }
     return Object.fromEntries([
+      [rateName, Math.round(this.#ownRate(now))],
       ...[...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size] as const),
       ...[...linked].map(([serviceId, count]) => [`${linkedPrefix}${serviceId}`, count] as const),
       ...[...this.#clusters.keys()].map((id) => [`${clusterPrefix}${id}`, 1] as const),
@@ -217,6 +221,7 @@ export class HostRegister {
       all.flatMap(([name]) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
     this.#othersClusters = named(clusterPrefix)
     this.#othersReaders = named(readerPrefix)
+    this.#othersRate = totals.reduce((sum, hub) => sum + (hub[rateName] ?? 0), 0)
     // A hub of an earlier version does not tell links apart: its processes count as linked, as they do there.
     const isLinked = (hub: Readonly<Record<string, number>>, serviceId: string) =>
       (hub[`${linkedPrefix}${serviceId}`] ?? hub[`${othersPrefix}${serviceId}`] ?? 0) > 0
@@ -265,6 +270,17 @@ export class HostRegister {
 
   all(): Iterable<Instance> {
     return this.#instances.values()
+  }
+
+  /** Accesses a second of all processes, over all hubs. */
+  ratePerSecond(now: number): number {
+    return this.#ownRate(now) + this.#othersRate
+  }
+
+  #ownRate(now: number): number {
+    let rate = 0
+    for (const instance of this.#instances.values()) rate += instance.ratePerSecond(now)
+    return rate
   }
 
   counts(): { readonly connected: number; readonly hosts: number; readonly services: number } {

@@ -1,6 +1,7 @@
 import type { AuditEntry, Clock, HistoryEvent } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
+import type { NoticeClaims } from '../alarms/fleet-notices.ts'
 import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard, type RedisHeatBoardOptions } from '../board/redis-heat-board.ts'
 import { StoreCallError } from '../errors.ts'
@@ -74,6 +75,7 @@ export class RedisStore implements HubStore {
   readonly name = 'redis'
   readonly board: HeatBoard
   readonly lane: RedisLaneRelay
+  readonly notices: NoticeClaims
   readonly #redis: Redis
   readonly #limits: Required<StoreLimits>
   readonly #keys: Readonly<
@@ -123,6 +125,12 @@ export class RedisStore implements HubStore {
       ...boardOptions,
     })
     this.lane = new RedisLaneRelay(redis, key('lane'), newId())
+    const noticeKey = (name: string) => key(`notice:${name}`)
+    this.notices = {
+      take: async (name, forMs) => (await redis.send(['SET', noticeKey(name), '1', 'NX', 'PX', forMs])) === 'OK',
+      extend: async (name, forMs) => void (await redis.send(['PEXPIRE', noticeKey(name), forMs])),
+      end: async (name) => (await redis.send(['DEL', noticeKey(name)])) === 1,
+    }
   }
 
   async load(): Promise<HubState> {

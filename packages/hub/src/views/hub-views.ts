@@ -135,7 +135,7 @@ export class HubViews {
 
   #shown(query: Omit<KeyQuery, 'limit'>): KeyView[] {
     const now = this.#rooms.clock.now()
-    const total = this.#totalRate(now)
+    const total = this.#rooms.fleet.hosts.ratePerSecond(now)
     const carrierOf = this.#carriers()
     const views = [...this.#rooms.keys.engine.shown()].map((heat) => this.#key(heat, total, now, carrierOf))
     return withRanks(views).filter((view) => isWanted(view, query))
@@ -148,7 +148,7 @@ export class HubViews {
     const heat = keys.engine.get(redisClusterId, key)
     if (heat === undefined) return undefined
     const events = await store.history({ redisClusterId, key: keyText(key), limit: 100 })
-    const view = this.#key(heat, this.#totalRate(now), now, this.#carriers())
+    const view = this.#key(heat, this.#rooms.fleet.hosts.ratePerSecond(now), now, this.#carriers())
     return { ...view, topHosts: heat.lastMinute?.topHosts(now, 10) ?? [], events }
   }
 
@@ -204,12 +204,6 @@ export class HubViews {
     if (this.#rooms.delivery.isOff) return { handling: 'unhandled', carrier }
     if (carrier === null || carrier === 'reports') return { handling: 'observed', carrier }
     return { handling: carrier === 'none' ? 'unhandled' : 'handled', carrier }
-  }
-
-  #totalRate(now: number): number {
-    let total = 0
-    for (const instance of this.#rooms.fleet.hosts.all()) total += instance.ratePerSecond(now)
-    return total
   }
 }
 

@@ -34,6 +34,7 @@ import { RuleBook } from './rules/rule-book.ts'
 import { loadFirstState } from './store/first-state.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { Journal, versionBlock } from './store/journal.ts'
+import { explainStoreTrouble, sharedName } from './store/store-trouble.ts'
 import { HubViews } from './views/hub-views.ts'
 import { HubWatchers } from './watchers/hub-watchers.ts'
 
@@ -226,7 +227,7 @@ export class HubCore {
       relay: store.lane,
       retry: options.retry.relay,
       onUnreadable: ({ message: error }) => logger.warn({ error }, 'cannot read a change sent by another hub'),
-      onRelay: (failure) => tellRelay(alarms, failure),
+      onRelay: (failure) => tellRelay(alarms, store, failure),
     })
     const isHot = (redisClusterId: string, key: string) => delivery.has(redisClusterId, this.outside(key))
     this.watchers = new HubWatchers({ runtime, store, alarms, lane: this.lane, retry: options.retry, isHot })
@@ -488,13 +489,15 @@ export class HubCore {
 /** Changes do not reach other hubs, or theirs do not reach this one. */
 function tellRelay(
   alarms: AlarmBoard,
+  store: HubStore,
   failure: { readonly error: Error; readonly isOverdue: boolean } | undefined,
 ): void {
   if (failure === undefined) {
     alarms.clear('lane')
     return
   }
-  const cause = `changes are not reaching the other hubs: ${failure.error.message}`
+  const through = sharedName(store) ?? 'the store'
+  const cause = `changes are not reaching the other hubs through ${through}: ${explainStoreTrouble(failure.error)}`
   const retry = 'what the others missed is flushed there once the shared Redis accepts it'
   alarms.raise({ id: 'lane', severity: failure.isOverdue ? 'critical' : 'warning', cause, retry })
 }

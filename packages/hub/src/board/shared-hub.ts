@@ -15,6 +15,7 @@ import type { RuleBook } from '../rules/rule-book.ts'
 import { compareLines, headOf, restoredLine } from '../store/change-line.ts'
 import type { HubState } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
+import { explainStoreTrouble, sharedName } from '../store/store-trouble.ts'
 import { BoardExchange } from './board-exchange.ts'
 import type { BoardSync, HeatBoard } from './heat-board.ts'
 import { SharedDecider } from './shared-decider.ts'
@@ -237,13 +238,14 @@ export class SharedHub {
   }
 
   #onTrouble(error: Error | undefined): void {
-    const { alarms, settings } = this.#options
+    const { alarms, journal, settings } = this.#options
     const { logger } = settings
     const now = settings.runtime.clock.now()
     if (error !== undefined) {
+      const [store, why] = [sharedName(journal.store) ?? 'the store', explainStoreTrouble(error)]
       const cause = this.isHeard
-        ? `the Redis that the hubs share failed: ${error.message}`
-        : `the store has not answered since this hub started, so it knows neither rules nor switch: ${error.message}`
+        ? `${store} failed: ${why}`
+        : `${store} has not answered since this hub started, so it knows neither rules nor switch: ${why}`
       const retry = this.isHeard
         ? 'hot keys stay hot, and each hub decides by what it sees itself; retrying'
         : 'sensors are refused and keep their last table, or move to another hub; retrying'

@@ -288,7 +288,8 @@ export class HubServer {
       const sockets = viewer === undefined ? this.#sockets : this.#liveSockets
       sockets.handleUpgrade(request, socket, head, (connection) => {
         if (viewer !== undefined) return this.#live.add(connection, viewer)
-        const letIn = (token: string | undefined) => this.#guard.appOf(request, token)
+        const letIn = (token: string | undefined) =>
+          this.#guard.appOf(request, token) ?? this.#guard.tokenProblem(request, 'app', token)
         const session = this.#sensors.open(this.#channelOf(connection, socket), letIn)
         limitHello(socket, connection, () => session.serviceId !== undefined)
         this.#unfinished.watch(socket, connection)

@@ -99,6 +99,8 @@ export function isAskedFor(event: HistoryEvent, query: HistoryQuery): boolean {
 export interface HubStore extends PrewarmJobs, HeatBlocks {
   /** For logs and health: `memory`, `sqlite` …. */
   readonly name: string
+  /** Where it is, without its password; undefined if it is on this machine. */
+  readonly address?: string | undefined
   load(): Promise<HubState>
   /** Adds or replaces a rule; returns the new version of the rules. */
   saveRule(rule: Rule, change?: StoreChange): Promise<number>

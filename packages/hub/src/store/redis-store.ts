@@ -58,6 +58,8 @@ const blocksStep = 50
 export interface RedisStoreOptions extends StoreOptions {
   /** The prefix of all keys; hubs with the same prefix share everything. @default 'firebreak' */
   readonly prefix?: string
+  /** For alarms: its address, without its password. */
+  readonly address?: string
   /** Closes the connection when the store is closed. @default the caller keeps it */
   readonly disconnect?: () => void
   /** Only for replays in tests: the board's time. Production always uses Redis' own. @internal */
@@ -73,6 +75,7 @@ export interface RedisStoreOptions extends StoreOptions {
  */
 export class RedisStore implements HubStore {
   readonly name = 'redis'
+  readonly address: string | undefined
   readonly board: HeatBoard
   readonly lane: RedisLaneRelay
   readonly notices: NoticeClaims
@@ -93,6 +96,7 @@ export class RedisStore implements HubStore {
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
     const {
       prefix = 'firebreak',
+      address,
       disconnect = () => {},
       testClock,
       boardOptions,
@@ -100,6 +104,7 @@ export class RedisStore implements HubStore {
       ...limits
     } = { ...storeDefaults, ...options }
     this.#redis = redis
+    this.address = address
     this.#limits = limits
     this.#newId = newId
     this.#disconnect = disconnect

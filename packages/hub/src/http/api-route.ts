@@ -1,3 +1,4 @@
+import { describeValue } from '@firebreak/core'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Role } from '../access/credential.ts'
@@ -49,6 +50,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
       // Before the body: an unauthenticated caller's is never read.
       onRequest: async (request) => {
         callers.set(request, callerOf(guard, request, route.role))
+        checkBodyType(route, request)
       },
       async handler(request, reply) {
         const caller = callers.get(request)!
@@ -61,6 +63,22 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
       },
     })
   }
+}
+
+/** Refuses a body of another type than the route's, and says which it takes. */
+function checkBodyType({ body, bodyType = 'application/json' }: ApiRoute, { headers }: FastifyRequest): void {
+  const hasBody = Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
+  if (body === undefined || !hasBody) return
+  const given = headers['content-type']
+  if (mediaTypeOf(given) === bodyType) return
+  const taken = bodyType === 'text/plain' ? 'text/plain, or text/plain; v=2' : bodyType
+  const what = given === undefined ? 'the content-type is missing' : `the content-type is ${describeValue(given)}`
+  throw new ApiProblem(415, 'FB_INPUT_INVALID', `${what}; this call takes ${taken}`, 'content-type')
+}
+
+/** Without its parameters, in lower case. */
+function mediaTypeOf(header = ''): string {
+  return header.replace(/;.*$/s, '').trim().toLowerCase()
 }
 
 function callerOf(guard: AccessGuard, request: FastifyRequest, role: RouteRole): Caller {

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Role } from '../access/credential.ts'
 import { ApiProblem } from '../errors.ts'
 import type { AccessGuard, Caller } from './access-guard.ts'
+import { answerSchemas } from './answer-schemas.ts'
 import { bodyExamples } from './api-examples.ts'
 
 /** Who may use a route. `app`: sensors, with an app token; `app or viewer`: either. */
@@ -22,7 +23,7 @@ export interface ApiRoute {
   readonly bodyType?: string
   /** Maximum bytes of the body. @default Fastify's, 1 MiB */
   readonly bodyLimit?: number
-  /** A short name of the answer for the document. */
+  /** The answer's type; `npm run references` makes its schema of it. Or `nothing`. */
   readonly answer: string
   /** @default 200 */
   readonly status?: number
@@ -130,12 +131,18 @@ export function openApiOf(routes: readonly ApiRoute[], version: string): Record<
         },
       }),
       responses: {
-        [String(route.status ?? 200)]: { description: route.answer },
+        [String(route.status ?? 200)]: answerOf(route.answer),
         default: { description: 'an error', content: { 'application/json': { schema: errorSchema } } },
       },
     }
   }
-  return { openapi: '3.1.0', info: { title: 'Firebreak hub', version }, paths }
+  const components = { schemas: answerSchemas.types }
+  return { openapi: '3.1.0', info: { title: 'Firebreak hub', version }, paths, components }
+}
+
+function answerOf(description: string): Record<string, unknown> {
+  const schema = answerSchemas.answers[description]
+  return { description, ...(schema !== undefined && { content: { 'application/json': { schema } } }) }
 }
 
 const errorSchema = {

@@ -2,10 +2,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { startHub } from '@firebreak/hub'
-import { startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { startChild, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { commands, runCommand } from 'firebreak/cli'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { hotKey, playIncident } from '../../examples/flash-sale/src/incident.ts'
+import { selfSigned } from '../../packages/hub/src/testing/self-signed.ts'
 import { anchorsOf, readPage, root } from './pages.ts'
 
 const runbook = readPage('docs/guides/runbook.md')
@@ -48,6 +49,53 @@ test.each([
   },
   180_000,
 )
+
+test('the calls by curl take the first of several hubs, or ask each, also with an authority of its own', async () => {
+  const { cert, key } = selfSigned()
+  const [certFile, keyFile] = ['ca.pem', 'key.pem'].map((name) => join(temporaryFolder('runbook'), name)) as [
+    string,
+    string,
+  ]
+  writeFileSync(certFile, cert)
+  writeFileSync(keyFile, key, { mode: 0o600 })
+  const token = 'operator-token-0123456789'
+  const people = [{ name: 'olga', role: 'operator', token }] as const
+  const options = { logLevel: 'fatal', port: 0, tokens: { apps: [], people } } as const
+  const hubs = await Promise.all([1, 2].map(() => startHub({ ...options, tls: { certFile, keyFile } })))
+  onTestFinished(async () => void (await Promise.all(hubs.map((hub) => hub.close()))))
+  // What the page says to set, and nothing else.
+  expect(runbook).toContain('NODE_EXTRA_CA_CERTS=ca.pem\nCURL_CA_BUNDLE=ca.pem')
+  const away = 'https://127.0.0.1:1'
+  const shell = async (commands: string, urls: readonly string[]) => {
+    const variables = { FIREBREAK_HUB: urls.join(), FIREBREAK_TOKEN: token, CURL_CA_BUNDLE: certFile }
+    const child = startChild('bash', ['-c', commands], { env: { ...process.env, ...variables } })
+    await child.exited
+    return child.output()
+  }
+  const urls = hubs.map(({ url }) => url)
+  const [look] = runbook.match(/^curl .*v1\/alarms.*$/m)!
+  expect(await shell(look, urls)).toBe('{"alarms":[]}')
+  const [each] = runbook.match(/^for hub in [\s\S]*?^done$/m)!
+  const lines = (await shell(each, [...urls, away])).trim().split('\n')
+  expect(lines.slice(0, 2)).toEqual(urls.map((url) => `${url} {"isLive":true}{"isReady":true}`))
+  expect(lines[2]).toMatch(/^https:\/\/127.0.0.1:1 curl: \(7\)/)
+})
+
+test('the keys of firebreak top that the runbook names are those of its help', async () => {
+  const [sentence] = runbook.match(/^Without `--once`[\s\S]*?\n\n/m)!
+  const { help } = await commands.find(({ name }) => name === 'top')!.load()
+  const letters = Array.from(sentence.matchAll(/`([a-z/])`/g), ([, letter]) => letter!)
+  expect(letters.length).toBeGreaterThan(7)
+  // After a choice, a question is answered with y.
+  for (const letter of letters)
+    expect(letter === 'y' || new RegExp(`(^|[ ,\n])${letter} \\w+`).test(help), letter).toBe(true)
+})
+
+test('a key that the runbook limits is limited from its first access, until the rule is removed', () => {
+  for (const [, text] of runbook.matchAll(/^\{id: night-fix, key: (.*)\}$/gm)) expect(text).toContain('threshold: 1,')
+  const limit = runbook.slice(runbook.indexOf('cat > limit.yaml'))
+  expect(limit.slice(0, limit.indexOf('```'))).toContain('firebreak rules remove night-fix')
+})
 
 /** What a command prints, on both streams. */
 async function firebreak(hub: string, ...words: string[]): Promise<string> {

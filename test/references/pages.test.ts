@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { startHub } from '@firebreak/hub'
 import { expect, onTestFinished, test } from 'vitest'
 import { readPage, userPages } from '../docs/pages.ts'
+import { answersFile, writtenAnswers } from './answer-schemas.ts'
 import { cliPage, writtenCliPage } from './cli-page.ts'
 import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
 
@@ -52,4 +53,8 @@ test('every route of the API is on its page, and the page names no other', async
     ...['DELETE', 'GET', 'POST'].map((m) => `${m} /v1/session`),
   ]
   expect([...named].sort()).toEqual([...new Set([...known, ...beside])].sort())
+})
+
+test('the schemas of the API’s answers are those of their types (npm run references writes them)', async () => {
+  expect(readFileSync(answersFile, 'utf8')).toBe(await writtenAnswers())
 })

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { answersFile, writtenAnswers } from './answer-schemas.ts'
 import { cliPage, writtenCliPage } from './cli-page.ts'
 import { licencesPage, writtenLicencesPage } from './licences-page.ts'
 import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
@@ -8,4 +9,5 @@ import { settingsPage, writtenSettingsPage } from './settings-pages.ts'
 writeFileSync(settingsPage, writtenSettingsPage())
 writeFileSync(licencesPage, writtenLicencesPage())
 writeFileSync(cliPage, await writtenCliPage())
+writeFileSync(answersFile, await writtenAnswers())
 writeFileSync(metricsPage, await writtenMetricsPage())

@@ -1,4 +1,5 @@
-import { explainDiskTrouble, FirebreakError } from '@firebreak/core'
+import { FirebreakError } from '@firebreak/core'
+import { explainStoreTrouble } from './store/store-trouble.ts'
 
 /** A hub that would listen beyond loopback without tokens. */
 export class NotLoopbackError extends FirebreakError {
@@ -41,7 +42,7 @@ export class StoreCallError extends FirebreakError {
       : 'the change may have been made; check what is in force, or resend it with the same idempotency-key, which applies it only once'
     super(
       isRefused ? 'FB_STORE_AWAY' : 'FB_STORE_UNSURE',
-      `the store failed (${explainDiskTrouble(cause)}): ${advice}`,
+      `the store failed (${explainStoreTrouble(cause)}): ${advice}`,
       {
         cause,
       },

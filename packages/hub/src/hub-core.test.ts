@@ -195,7 +195,8 @@ test('hot keys are handled, observed or unhandled, and the verdict counts all of
   expect(views.overview()).toMatchObject({
     safety: 'observed',
     hot: { handled: 0, observed: 60, unhandled: 0 },
-    verdict: 'Only watching: 60 keys are hot but only observed; nothing is done about them.',
+    verdict:
+      'Only watching: 60 keys are hot but only observed; nothing is done about them. Give a rule a strategy, or set its mode to on.',
   })
   hub.report({ k1: 2000 })
   expect(views.overview()).toMatchObject({ safety: 'unsafe', isSafe: false, hot: { observed: 60, unhandled: 1 } })
@@ -231,6 +232,56 @@ test('a process that reports once a minute stays visible between its reports, an
   }
   hub.clock.advance(100_000)
   expect(hosts()).toBe(0)
+})
+
+test.each([
+  [1000, 1000],
+  [1000, 60_000],
+  [5000, 1000],
+])(
+  'keys and host of a process that reports every %i ms stay as they are between its reports',
+  async (intervalMs, windowMs) => {
+    const perSecond = (rate: number) => (rate * windowMs) / 1000
+    const hub = await TestCore.open([{ id: 'r', prefix: 'hot', threshold: perSecond(90), windowMs, minHoldMs: 1000 }])
+    const shown = () => {
+      const { keys, sensors } = hub.core.views().overview()
+      return [sensors.hosts, ...keys.map(({ key, state, ratePerSecond }) => `${key} ${state} ${ratePerSecond > 0}`)]
+    }
+    const report = () => {
+      const now = hub.clock.now()
+      const counts = `hot:${intervalMs / 5},calm:${intervalMs / 20}`
+      hub.core.collector.collectText(`# ${now},${now},python,h1,interval=${intervalMs}\n# main\n${counts}\n`, 1)
+    }
+    const seen = new Set<string>()
+    const beforeSteady = Math.ceil(windowMs / intervalMs)
+    for (let nth = 0; nth < beforeSteady + 20; nth++) {
+      report()
+      // Never quite on time.
+      for (let passed = 0; passed < intervalMs + ((nth * 37) % 60); passed += 20) {
+        hub.clock.advance(20)
+        if (nth >= beforeSteady) seen.add(shown().join(', '))
+      }
+    }
+    expect([...seen]).toEqual(['1, hot hot true, calm cold true'])
+    expect(await hub.kinds('hot')).not.toContain('cooled')
+    // Half an interval late it is given up, and with it the key cools as without an interval.
+    hub.clock.advance(intervalMs * 0.5 + windowMs + 2000)
+    expect(await hub.kinds('hot')).toContain('cooled')
+    await hub.core.close()
+  },
+)
+
+test('an interval does not make a key look hotter than it is, nor hold one that is no longer reported as hot', async () => {
+  const hub = await TestCore.open([{ id: 'r', prefix: 'k', threshold: 100, minHoldMs: 1000 }])
+  for (const count of [400, 400, 400, 10, 10]) {
+    const now = hub.clock.now()
+    hub.core.collector.collectText(`# ${now},${now},python,h1,interval=1000\n# main\nk:${count},k-calm:90\n`, 1)
+    hub.clock.advance(1000)
+  }
+  expect(hub.phase('k')).toBe('cold')
+  expect(await hub.kinds('k')).toEqual(['hot', 'cooled'])
+  expect(await hub.kinds('k-calm')).toEqual([])
+  await hub.core.close()
 })
 
 test('an interval of a minute is honoured, above its bound refused, and rules with a shorter window are named', async () => {

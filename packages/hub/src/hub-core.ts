@@ -2,8 +2,9 @@ import { keyText, parseKeyText, type TimerHandle, version } from '@firebreak/cor
 import type { KeyPattern, Rule } from '@firebreak/core/rules'
 import { AlarmBoard } from './alarms/alarm-board.ts'
 import { AlarmDesk } from './alarms/alarm-desk.ts'
-import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
+import { type AlarmNotice, AlarmWebhooks } from './alarms/alarm-webhooks.ts'
 import { AlertRoutes } from './alarms/alert-routes.ts'
+import { FleetNotices } from './alarms/fleet-notices.ts'
 import { HotKeyAlarms } from './alarms/hot-key-alarms.ts'
 import { PassingAlarms } from './alarms/passing-alarms.ts'
 import { ProcessAlarms } from './alarms/process-alarms.ts'
@@ -17,6 +18,7 @@ import { TableDelivery } from './deliver/table-delivery.ts'
 import { BarredSensors } from './fleet/barred-sensors.ts'
 import { Fleet } from './fleet/fleet.ts'
 import type { OwnFigures } from './fleet/hub-figures.ts'
+import { LostHubs } from './fleet/lost-hubs.ts'
 import { TellerBounds } from './fleet/teller-bounds.ts'
 import { Forecaster } from './forecast/forecaster.ts'
 import { pastMinutes } from './forecast/learn-from-history.ts'
@@ -32,6 +34,7 @@ import { RuleBook } from './rules/rule-book.ts'
 import { loadFirstState } from './store/first-state.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { Journal, versionBlock } from './store/journal.ts'
+import { explainStoreTrouble, sharedName } from './store/store-trouble.ts'
 import { HubViews } from './views/hub-views.ts'
 import { HubWatchers } from './watchers/hub-watchers.ts'
 
@@ -83,6 +86,8 @@ export class HubCore {
   readonly #rollouts: RolloutWatch
   #settingsDueAt = 0
   readonly #hotKeyAlarms: HotKeyAlarms
+  readonly #fleetNotices: FleetNotices
+  readonly #lostHubs: LostHubs
 
   /**
    * Creates a hub from its store. A shared store that does not answer is loaded while the hub runs (`isHeard`): until
@@ -124,13 +129,19 @@ export class HubCore {
       ...notices,
     })
     this.alertRoutes = new AlertRoutes({ store, ...notices })
-    this.desk = new AlarmDesk({ board: alarms, store, clock, hubId, send: (notice) => this.alertRoutes.send(notice) })
+    const fleetNotices = new FleetNotices(store.notices)
+    this.#fleetNotices = fleetNotices
+    const send = (notice: AlarmNotice) =>
+      fleetNotices.tell('route', notice.event, notice.alarm.id, () => this.alertRoutes.send(notice))
+    this.desk = new AlarmDesk({ board: alarms, store, clock, hubId, send })
     alarms.onChange((event, alarm) => {
       const at = clock.now()
-      this.webhooks.send({ event, hubId, at, alarm })
+      fleetNotices.tell('webhook', event, alarm.id, () => this.webhooks.send({ event, hubId, at, alarm }))
       const text = `${event}: ${alarm.cause}`
-      journal.record({ at, kind: 'alarm', redisClusterId: '', key: '', ruleId: '', text })
+      const record = () => journal.record({ at, kind: 'alarm', redisClusterId: '', key: '', ruleId: '', text })
+      fleetNotices.tell('timeline', event, alarm.id, record)
     })
+    this.#lostHubs = new LostHubs(alarms)
     const book = new RuleBook(store, state)
     this.book = book
     const refused = () => this.collector.refused
@@ -216,7 +227,7 @@ export class HubCore {
       relay: store.lane,
       retry: options.retry.relay,
       onUnreadable: ({ message: error }) => logger.warn({ error }, 'cannot read a change sent by another hub'),
-      onRelay: (failure) => tellRelay(alarms, failure),
+      onRelay: (failure) => tellRelay(alarms, store, failure),
     })
     const isHot = (redisClusterId: string, key: string) => delivery.has(redisClusterId, this.outside(key))
     this.watchers = new HubWatchers({ runtime, store, alarms, lane: this.lane, retry: options.retry, isHot })
@@ -314,6 +325,7 @@ export class HubCore {
       delivery,
       alarms,
       history,
+      rules: () => this.book.list().rules,
     })
   }
 
@@ -404,14 +416,16 @@ export class HubCore {
   }
 
   /** Resolves once the store has every decision so far. */
-  stored(): Promise<void> {
-    return this.journal.stored()
+  async stored(): Promise<void> {
+    await this.#fleetNotices.settled()
+    await this.journal.stored()
   }
 
   /** Writes what is pending and closes the store. */
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     await this.watchers.close()
+    await this.#fleetNotices.settled()
     this.passingAlarms.close()
     this.webhooks.close()
     this.alertRoutes.close()
@@ -430,6 +444,10 @@ export class HubCore {
     collector.governor.adjust(fleet.hosts.counts().connected, load, now)
     fleet.watch(now)
     this.#hotKeyAlarms.watch(now)
+    // Cut off, this hub sees the others as last known.
+    if (!keys.isAlone) this.#lostHubs.watch(new Set(keys.otherHubs.map(({ hubId }) => hubId)), keys.leavingHubs, now)
+    const raised = new Set(this.alarms.list().map(({ id }) => id))
+    this.#fleetNotices.watch(now, (id) => raised.has(id))
     this.#realNames.watch(now)
     this.history.tick(now)
     this.forecaster.tick(now)
@@ -471,13 +489,15 @@ export class HubCore {
 /** Changes do not reach other hubs, or theirs do not reach this one. */
 function tellRelay(
   alarms: AlarmBoard,
+  store: HubStore,
   failure: { readonly error: Error; readonly isOverdue: boolean } | undefined,
 ): void {
   if (failure === undefined) {
     alarms.clear('lane')
     return
   }
-  const cause = `changes are not reaching the other hubs: ${failure.error.message}`
+  const through = sharedName(store) ?? 'the store'
+  const cause = `changes are not reaching the other hubs through ${through}: ${explainStoreTrouble(failure.error)}`
   const retry = 'what the others missed is flushed there once the shared Redis accepts it'
   alarms.raise({ id: 'lane', severity: failure.isOverdue ? 'critical' : 'warning', cause, retry })
 }

@@ -41,6 +41,10 @@ export interface Overview {
   readonly safety?: Safety
   /** All hot keys by how they are handled; absent from hubs of earlier versions. */
   readonly hot?: Readonly<Record<KeyHandling, number>>
+  /** Hot keys that a rule wants handled, by who can do it; absent from hubs of earlier versions, as is what follows. */
+  readonly hotBy?: Readonly<Record<NonNullable<KeyView['carrier']>, number>>
+  /** How many rules there are, and how many of them have something done about hot keys. */
+  readonly rules?: { readonly total: number; readonly handling: number }
   readonly table: { readonly epoch: string; readonly version: number }
   readonly sensors: { readonly connected: number; readonly hosts: number; readonly services: number }
   /** Accesses per second over the last second, by who answered. */
@@ -55,12 +59,15 @@ export interface Overview {
   readonly wasHandled?: boolean
 }
 
-/** `observed`: some hot keys are only counted; `unknown`: no sensor is reporting, so we cannot tell. */
+/**
+ * `observed`: some hot keys are only counted, or no rule would do more; `unknown`: no sensor is reporting, or there are
+ * no rules, so we cannot tell.
+ */
 export type Safety = 'safe' | 'observed' | 'unsafe' | 'off' | 'unknown'
 
 /**
- * How a hot key is handled: a strategy is in place; it is only counted (`Observe`, or a rule in shadow mode); or it has
- * a strategy, but no process can carry it out.
+ * How a hot key is handled: a strategy is in place; it is only counted (`Observe`, a rule in shadow mode, or services
+ * that send reports and read no table); or it has a strategy, but no process can carry it out.
  */
 export type KeyHandling = 'handled' | 'observed' | 'unhandled'
 
@@ -107,6 +114,12 @@ export interface KeyView {
   readonly effect: KeyEffectView | null
   /** Null while it is not hot; absent from hubs of earlier versions. */
   readonly handling?: KeyHandling | null
+  /**
+   * Who carries its strategy out: a `sensor` with a link to a hub (SDK or proxy); a program that reads `/v1/table`; one
+   * that gets its table from a config `centre`; nobody, because its services only send `reports`, or because `none` of
+   * their processes is there. Null while it is not hot or its rule only observes.
+   */
+  readonly carrier?: 'sensor' | 'table' | 'centre' | 'reports' | 'none' | null
   /** Accesses per second over the last full second, ten and sixty seconds; absent from hubs of earlier versions. */
   readonly rates?: { readonly second: number; readonly tenSeconds: number; readonly minute: number }
   /** Its place in the list by heat, from 1, and how many places it rose in ten seconds (negative: fell). */

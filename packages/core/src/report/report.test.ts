@@ -33,6 +33,7 @@ test.each([
   ['', 'line 1: the first line must be'],
   ['# 1,2,a', 'line 1: the first line has 3 fields'],
   ['# x,2,a,b', 'line 1: collectTs is "x"'],
+  ['# 1763223282000,1763223282,a,b', 'line 1: sendTs is "1763223282", which is seconds; it must be milliseconds'],
   ['# 1,2,a,', 'line 1: hostId is empty'],
   ['# 1,2,a,b\nk:1', 'line 2: there are entries before'],
   ['# 1,2,a,b\n# c\nk', 'line 3: "k" is not key:count'],
@@ -52,9 +53,11 @@ const anyId = fc
 const anyEntry = fc
   .record({ key: anyKey, count: fc.nat(1e9), writes: fc.nat(1e9), bytes: fc.nat({ max: 2 ** 40 }) })
   .map((entry) => ({ ...entry, writes: Math.min(entry.writes, entry.count) }))
+// What looks like seconds is refused in text.
+const anyTime = fc.nat({ max: 2 ** 41 }).filter((time) => time < 1e9 || time >= 1e10)
 const anyReport: fc.Arbitrary<Report> = fc.record({
-  collectTs: fc.nat({ max: 2 ** 41 }),
-  sendTs: fc.nat({ max: 2 ** 41 }),
+  collectTs: anyTime,
+  sendTs: anyTime,
   serviceId: anyId,
   hostId: anyId,
   instanceId: anyId,

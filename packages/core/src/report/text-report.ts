@@ -102,7 +102,9 @@ function takeInterval(fields: string[]): number {
 
 function parseTime(text: string, name: string): number {
   if (!digits.test(text)) throw refused(0, `${name} is "${text}"; it must be milliseconds since 1970`)
-  return Number(text)
+  const time = Number(text)
+  if (time >= 1e9 && time < 1e10) throw refused(0, `${name} is "${text}", which is seconds; it must be milliseconds`)
+  return time
 }
 
 function parseEntry(text: string, lineIndex: number, version: TextReportVersion): ReportEntry {

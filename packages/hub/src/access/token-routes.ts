@@ -53,7 +53,7 @@ export function tokenRoutes(book: CredentialBook): ApiRoute[] {
       summary: 'Creates a token; it is shown only in this answer',
       role: 'admin',
       body: newCredentialBody,
-      answer: '{ token, credential: CredentialView }',
+      answer: '{ token?: string, credential: CredentialView }',
       status: 201,
       handle: async ({ body, caller }) =>
         book.create(await toNewCredential(body as z.infer<typeof newCredentialBody>), caller.who),
@@ -64,7 +64,7 @@ export function tokenRoutes(book: CredentialBook): ApiRoute[] {
       path: '/v1/tokens/:id/rotate',
       summary: 'Replaces a token; the old one is accepted for another graceMs',
       body: rotateBody,
-      answer: '{ token, credential: CredentialView }',
+      answer: '{ token?: string, credential: CredentialView }',
       handle: ({ params, body, caller }) =>
         book.rotate(params['id']!, (body as z.infer<typeof rotateBody>).graceMs, caller.who),
     },

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { AlertShape } from '@firebreak/core'
 import type { AlarmNotice } from './alarm-webhooks.ts'
+import { isOfFleet } from './fleet-notices.ts'
 
 /** Where a notice goes and how it is written. */
 export interface AlertTarget {
@@ -122,12 +123,12 @@ function teamsCard(title: string, lines: readonly string[], { event, alarm }: Al
   }
 }
 
-/** The same alarm of the same hub is one incident, resolved when the alarm ends. */
+/** The same alarm of the same hub, or of the fleet, is one incident, resolved when the alarm ends. */
 function pagerDutyEvent({ event, hubId, at, alarm }: AlarmNotice, title: string, routingKey: string): object {
   return {
     routing_key: routingKey,
     event_action: event === 'cleared' ? 'resolve' : 'trigger',
-    dedup_key: `firebreak/${hubId}/${alarm.id}`,
+    dedup_key: `firebreak/${isOfFleet(alarm.id) ? 'fleet' : hubId}/${alarm.id}`,
     ...(event !== 'cleared' && {
       payload: {
         summary: `${title}: ${alarm.cause}`.slice(0, 1024),

@@ -42,3 +42,20 @@ test('a strategy that nobody can carry out is an alarm that says so', async () =
   expect(hub.core.alarms.list()[0]?.cause).toContain('no process that uses it is connected to this hub')
   await hub.core.close()
 })
+
+test('a service that only sends reports is told what to do', async () => {
+  const hub = await TestCore.open([{ id: 'cache', prefix: 'product:', threshold: 50, strategy: 'LocalCache' }])
+  for (let passed = 0; passed < 3000; passed += 100) {
+    const now = hub.clock.now()
+    hub.core.collector.collectText(`# ${now},${now},python,host-1\n# main\nproduct%3A1:40\n`, 1)
+    hub.clock.advance(100)
+  }
+  expect(hub.core.alarms.list()[0]?.cause).toContain('only send reports; let them read /v1/table')
+  const [key] = hub.core.views().keys({ limit: 1 })
+  expect(key).toMatchObject({ handling: 'observed', carrier: 'reports', effect: null })
+  // Somebody polls the table.
+  hub.core.fleet.hosts.seeReader('python', 0, hub.clock.now())
+  expect(hub.core.views().keys({ limit: 1 })[0]).toMatchObject({ handling: 'handled', carrier: 'table' })
+  expect(hub.core.views().overview()).toMatchObject({ safety: 'safe', hotBy: { table: 1 } })
+  await hub.core.close()
+})

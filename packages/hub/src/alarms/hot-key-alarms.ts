@@ -1,6 +1,6 @@
 import { keyText, readableKey, type StrategyName } from '@firebreak/core'
 import type { HandledKey } from '../decide/heat-decider.ts'
-import type { HostRegister } from '../fleet/host-register.ts'
+import type { HostRegister, KeyCarrier } from '../fleet/host-register.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AlarmBoard } from './alarm-board.ts'
 
@@ -12,7 +12,7 @@ const maxAlarms = 10
 
 export interface HotKeyAlarmsOptions {
   readonly alarms: AlarmBoard
-  readonly hosts: Pick<HostRegister, 'all' | 'canHandle'>
+  readonly hosts: Pick<HostRegister, 'ratePerSecond' | 'carriers'>
   /** All keys that are hot. */
   readonly hotKeys: () => Iterable<HandledKey>
   /** Whether a config centre carries tables to processes without a link. */
@@ -33,15 +33,16 @@ export class HotKeyAlarms {
 
   /** Called once a second. */
   watch(now: number): void {
-    const { alarms, hotKeys, share, isOff } = this.#options
+    const { alarms, hotKeys, hosts, isPublished, share, isOff } = this.#options
     const lasting = new Set<string>()
     if (share > 0 && !isOff()) {
-      const total = this.#totalRate(now)
+      const total = hosts.ratePerSecond(now)
+      const carrierOf = hosts.carriers(isPublished())
       for (const { track, entry } of hotKeys()) {
         if (lasting.size >= maxAlarms) break
         const ratePerSecond = (track.heat('accesses', now) * 1000) / track.windowMs
         if (ratePerSecond < minAlarmRatePerSecond || ratePerSecond < total * share) continue
-        const why = this.#whyNothing(track, entry.strategy.strategy)
+        const why = whyNothing(track, entry.strategy.strategy, carrierOf)
         if (why === undefined) continue
         const key = keyText(track.key)
         const id = `hot-key:${track.redisClusterId}/${key}`
@@ -55,19 +56,22 @@ export class HotKeyAlarms {
     }
     alarms.keepOnly('hot-key', lasting)
   }
+}
 
-  /** Undefined if a strategy is being carried out. */
-  #whyNothing({ rule, services }: HeatTrack, strategy: StrategyName): string | undefined {
-    if (rule?.mode === 'shadow') return `rule ${rule.id} is in shadow mode`
-    if (strategy === 'Observe') return `rule ${rule?.id ?? ''} only observes`
-    const { isPublished, hosts } = this.#options
-    if (isPublished() || hosts.canHandle(services)) return undefined
-    return 'no process that uses it is connected to this hub'
-  }
-
-  #totalRate(now: number): number {
-    let total = 0
-    for (const { accesses } of this.#options.hosts.all()) total += accesses.sum(now) / 2
-    return total
+/** Undefined if a strategy is being carried out. */
+function whyNothing(
+  { rule, services }: HeatTrack,
+  strategy: StrategyName,
+  carrierOf: (services: ReadonlySet<string>) => KeyCarrier,
+): string | undefined {
+  if (rule?.mode === 'shadow') return `rule ${rule.id} is in shadow mode`
+  if (strategy === 'Observe') return `rule ${rule?.id ?? ''} only observes`
+  switch (carrierOf(services)) {
+    case 'none':
+      return 'no process that uses it is connected to this hub'
+    case 'reports':
+      return 'the services that use it only send reports; let them read /v1/table'
+    default:
+      return undefined
   }
 }

@@ -115,7 +115,9 @@ describe.each(places)('hubs on %s', (_name, url) => {
     await waitFor(() => hubs.nowhere('k1'))
     const kinds = async () => {
       await Promise.all(hubs.cores.map((core) => core.stored()))
-      return (await hubs.cores[2]!.store.history({ limit: 10 })).map(({ kind, key }) => `${kind} ${key}`)
+      return (await hubs.cores[2]!.store.history({ limit: 10, kinds: ['hot', 'cooled'] })).map(
+        ({ kind, key }) => `${kind} ${key}`,
+      )
     }
     await waitFor(async () => (await kinds()).length === 2)
     // Decided once, told once, whichever hub it was.

@@ -70,6 +70,8 @@ export interface HeatPost {
   readonly accesses: readonly number[]
   readonly writes?: readonly number[]
   readonly bytes?: readonly number[]
+  /** How long the slices stand as they are: the process that counted them reports once an interval. */
+  readonly awaitedMs?: number
   readonly levels: readonly PostLevel[]
   readonly minHoldMs: number
   /** Each level's strategy as JSON. */

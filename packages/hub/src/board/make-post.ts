@@ -23,6 +23,7 @@ export function makePost(id: string, track: HeatTrack, rule: Rule, options: Post
   const { sliceMs, headAgeMs, accesses, writes, bytes } = track.slices(now)
   const { redisClusterId, key, services } = track
   const processCount = options.processCount(services)
+  const awaitedMs = track.awaitedMs(now)
   const effect = options.effects.own(redisClusterId, key, now)
   return {
     id,
@@ -32,6 +33,7 @@ export function makePost(id: string, track: HeatTrack, rule: Rule, options: Post
     accesses: withoutZeros(accesses),
     ...(writes && { writes: withoutZeros(writes) }),
     ...(bytes && { bytes: withoutZeros(bytes) }),
+    ...(awaitedMs > 0 && { awaitedMs: Math.round(awaitedMs) }),
     levels: rule.levels.map((of): PostLevel => {
       const level = options.levelNow(track, of, now)
       const { measure, enter, exit, enterShare, exitShare, shareMinimum } = level

@@ -125,3 +125,16 @@ test('a strategy that helps the sensors of one hub is not rolled back because it
   for (let second = 0; second < 14; second++) await oneSecond(hubs, [200, 200], [0, 198])
   expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
 })
+
+test('a key that one process reports once a second, to one of several hubs, stays hot on all of them', async () => {
+  const hubs = await open(2, { ...rule, threshold: 100 })
+  for (let second = 0; second < 8; second++) {
+    const now = hubs.clock.now()
+    hubs.cores[0]!.collector.collectText(`# ${now},${now},shop,h1,interval=1000\n# main\nk1:200\n`, 1)
+    await hubs.advance(1050)
+  }
+  expect((await hubs.events('k1')).map(({ kind }) => kind)).toEqual(['hot'])
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+  await hubs.advance(3000)
+  expect(hubs.strategies('k1')).toEqual([undefined, undefined])
+})

@@ -15,6 +15,7 @@ import type { RuleBook } from '../rules/rule-book.ts'
 import { compareLines, headOf, restoredLine } from '../store/change-line.ts'
 import type { HubState } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
+import { explainStoreTrouble, sharedName } from '../store/store-trouble.ts'
 import { BoardExchange } from './board-exchange.ts'
 import type { BoardSync, HeatBoard } from './heat-board.ts'
 import { SharedDecider } from './shared-decider.ts'
@@ -40,6 +41,9 @@ export interface SharedHubOptions {
   readonly ownFigures: () => OwnFigures
 }
 
+/** Among a hub's totals: it is about to end. */
+const leavingName = 'leaving\u0000'
+
 /** How often a hot key that nobody touches any more is evaluated. */
 const recheckMs = 500
 /** How long the alarm shows that the store lost its data and was rewritten. */
@@ -55,6 +59,7 @@ export class SharedHub {
   /** Resolves once the store's rules and switch are known here. */
   readonly heard: Promise<void>
   readonly #setHeard: () => void
+  readonly #boardId: string
   #storeEpoch: string
   #hubCount = 1
   #otherHubs: BoardSync['otherHubs'] = new Map()
@@ -85,13 +90,19 @@ export class SharedHub {
       onHot: (track) => this.#showTrack(track),
       urge: () => this.#exchange.urge(),
     })
+    this.#boardId = boardId
     this.#exchange = new BoardExchange({
       board,
       decider: this.decider,
       settings: { hubId: boardId, entryTtlMs, graceMs, recheckMs },
       runtime,
       tickMs,
-      totals: (now) => ({ ...totals.own(now), ...hosts.own(), ...loads.own(), ...figureTotals(options.ownFigures()) }),
+      totals: (now) => ({
+        ...totals.own(now),
+        ...hosts.own(now),
+        ...loads.own(),
+        ...figureTotals(options.ownFigures()),
+      }),
       onSync: (sync) => this.#onSync(sync),
       onDecided: () => delivery.flush(),
       onTrouble: (error) => this.#onTrouble(error),
@@ -106,6 +117,11 @@ export class SharedHub {
   /** The others, by name, with their latest totals. */
   get otherHubs(): BoardSync['otherHubs'] {
     return this.#otherHubs
+  }
+
+  /** Those of them that are about to end. */
+  get leavingHubs(): readonly string[] {
+    return [...this.#otherHubs].flatMap(([boardId, totals]) => (leavingName in totals ? [boardId] : []))
   }
 
   /** False until the store has answered for the first time: this hub then knows neither rules nor switch. */
@@ -132,8 +148,11 @@ export class SharedHub {
     return this.#exchange.settled()
   }
 
-  close(): Promise<void> {
-    return this.#exchange.close()
+  /** Ends this hub, and says so to the others, who would otherwise miss it. */
+  async close(): Promise<void> {
+    await this.#exchange.close()
+    if (this.#isAway) return
+    await this.#options.board.sync(this.#boardId, { [leavingName]: 1 }).catch(() => {})
   }
 
   async #onSync({ epoch, rulesVersion, isOff, newestChange, otherHubs }: BoardSync): Promise<void> {
@@ -219,13 +238,14 @@ export class SharedHub {
   }
 
   #onTrouble(error: Error | undefined): void {
-    const { alarms, settings } = this.#options
+    const { alarms, journal, settings } = this.#options
     const { logger } = settings
     const now = settings.runtime.clock.now()
     if (error !== undefined) {
+      const [store, why] = [sharedName(journal.store) ?? 'the store', explainStoreTrouble(error)]
       const cause = this.isHeard
-        ? `the Redis that the hubs share failed: ${error.message}`
-        : `the store has not answered since this hub started, so it knows neither rules nor switch: ${error.message}`
+        ? `${store} failed: ${why}`
+        : `${store} has not answered since this hub started, so it knows neither rules nor switch: ${why}`
       const retry = this.isHeard
         ? 'hot keys stay hot, and each hub decides by what it sees itself; retrying'
         : 'sensors are refused and keep their last table, or move to another hub; retrying'

@@ -162,7 +162,8 @@ export class Collector {
     const report = this.#admit(head, sections, bytes.length - start, sequence, grant)
     if (report === undefined) return
     const entries = sections.reduce((sum, { entryCount }) => sum + entryCount, 0)
-    report.instance.intervalMs = intervalMs
+    const total = sections.reduce((sum, { totalCount }) => sum + totalCount, 0)
+    report.instance.takeInterval(intervalMs, total, report.now)
     if (by !== undefined) {
       report.instance.newestReport = { by, lagMs: report.now - report.at }
       this.#byTransport.set(by, this.reportCountBy(by) + 1)

@@ -73,6 +73,7 @@ export class NearIntake {
     const { serviceId, instanceId } = instance
     const track = engine.trackOf(heat, this.rules.scope(redisClusterId, serviceId))
     track.add(at, count, writes, byteCount)
+    if (instance.intervalMs > 0) track.awaitNext(instance.intervalMs, now)
     if (!track.services.has(serviceId)) delivery.addService(track, serviceId)
     if (track.addReporter(instanceId)) delivery.widen(track)
     decider.onHeat(track, now)

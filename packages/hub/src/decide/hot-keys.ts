@@ -119,11 +119,19 @@ export class HotKeys {
   /** The other hubs on the store, by name, with the processes that report to each. */
   get otherHubs(): readonly ({ readonly hubId: string; readonly processes: number } & OwnFigures)[] {
     return [...(this.#shared?.otherHubs ?? [])].map(([boardId, totals]) => ({
-      // On the board a hub has a separate name for each start, after the last dot.
-      hubId: boardId.slice(0, boardId.lastIndexOf('.')),
+      hubId: hubIdOf(boardId),
       processes: processesIn(totals),
       ...figuresIn(totals),
     }))
+  }
+
+  /** Those of them that said that they are about to end. */
+  get leavingHubs(): ReadonlySet<string> {
+    const lasting = new Set<string>()
+    const leaving = new Set(this.#shared?.leavingHubs)
+    for (const boardId of this.#shared?.otherHubs.keys() ?? []) if (!leaving.has(boardId)) lasting.add(hubIdOf(boardId))
+    // Restarted at once, it is there under the same name.
+    return new Set([...leaving].map(hubIdOf).filter((hubId) => !lasting.has(hubId)))
   }
 
   /** True while this hub is cut off from the store that it shares, and decides by what it sees alone. */
@@ -343,4 +351,9 @@ export class HotKeys {
     const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
     return heat && { heat, track: this.engine.trackOf(heat, this.#rules.scope(redisClusterId, serviceId)) }
   }
+}
+
+/** On the board a hub has a separate name for each start, after the last dot. */
+function hubIdOf(boardId: string): string {
+  return boardId.slice(0, boardId.lastIndexOf('.'))
 }

@@ -20,6 +20,7 @@ import {
   UnknownFrameError,
 } from '@firebreak/core'
 import { type AppGrant, checkCluster, checkService, ScopeError } from '../access/credential.ts'
+import { ApiProblem } from '../errors.ts'
 import { SensorBarredError } from '../fleet/barred-sensors.ts'
 import type { Instance } from '../fleet/host-register.ts'
 import { idOf, SensorBoundsError } from '../fleet/sensor-bounds.ts'
@@ -270,10 +271,9 @@ export class SensorSession implements TableListener {
     const hello = checked(frame, helloPayload)
     const { fleet, collector, delivery, runtime, hubId, heartbeatMs } = this.#service
     const grant = this.#letIn(hello.token)
-    if (grant === undefined) {
-      const reason = 'the hub requires an app token; give the sensor one from the tokens file (token)'
-      this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
-      this.close(closeCodes.refused, 'app token refused')
+    if (grant instanceof ApiProblem) {
+      this.#send('refused', { code: grant.code, reason: grant.message })
+      this.close(closeCodes.refused, `app token ${grant.code === 'FB_TOKEN_MISSING' ? 'missing' : 'refused'}`)
       return
     }
     // Its empty table would remove theirs and reset the switch; a switch thrown here is sent.

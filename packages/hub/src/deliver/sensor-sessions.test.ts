@@ -9,6 +9,7 @@ import {
 } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { anyApp } from '../access/credential.ts'
+import { ApiProblem } from '../errors.ts'
 import { TestCore } from '../testing/test-core.ts'
 import type { SensorChannel } from './sensor-channel.ts'
 
@@ -157,7 +158,7 @@ test('who says nothing, has a wrong token, or does not read is let go with the r
     MemoryChannel,
   ]
   sessions.open(silent)
-  sessions.open(wrong, (token) => (token === 'secret' ? anyApp : undefined))
+  sessions.open(wrong, (token) => (token === 'secret' ? anyApp : new ApiProblem(401, 'FB_TOKEN_REFUSED', 'unknown')))
   wrong.say(encodeJsonFrame('hello', 0, hello(hub.clock.now(), 'guess')))
   expect([wrong.types(), wrong.closed]).toEqual([['refused'], [1008, 'app token refused']])
   sessions.open(early)

@@ -2,6 +2,7 @@ import { encodeJsonFrame, type Runtime, type TimerHandle, type WatchedCluster } 
 import { type AppGrant, anyApp } from '../access/credential.ts'
 import type { Collector } from '../collect/collector.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'
+import type { ApiProblem } from '../errors.ts'
 import type { BarredSensors } from '../fleet/barred-sensors.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { Instance } from '../fleet/host-register.ts'
@@ -13,7 +14,7 @@ import { SensorSession } from './sensor-session.ts'
 import type { TableDelivery } from './table-delivery.ts'
 
 /** What a sensor may report, by its hello's token or its connection's credentials; undefined: it is refused. */
-export type LetIn = (token: string | undefined) => AppGrant | undefined
+export type LetIn = (token: string | undefined) => AppGrant | ApiProblem
 
 /** What serving sensors needs. */
 export interface SensorService {

@@ -44,7 +44,7 @@ export function finderRunRoutes(runs: FinderRuns, audit: Audit): ApiRoute[] {
       path: '/v1/finders',
       summary: 'Runs, newest first, and the clusters that can be searched',
       role: 'viewer',
-      answer: '{ runs: FinderRunView[], clusters }',
+      answer: '{ runs: FinderRunView[], clusters: string[] }',
       handle: () => ({ runs: runs.list(), clusters: runs.clusters }),
     },
     {

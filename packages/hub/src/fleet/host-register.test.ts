@@ -30,10 +30,10 @@ test('processes at other hubs count too', () => {
   here.find('shop', 'h1', 'i1', 0)
   there.find('shop', 'h2', 'i2', 0)
   there.find('web', 'h2', 'i3', 0)
-  here.setOthers([there.own(), { 'another total': 7 }])
+  here.setOthers([there.own(0), { 'another total': 7 }])
   expect(here.countOf(new Set(['shop', 'web']))).toBe(3)
   expect(here.services().sort()).toEqual(['shop', 'web'])
-  expect(processesIn({ ...there.own(), 'another total': 7 })).toBe(2)
+  expect(processesIn({ ...there.own(0), 'another total': 7 })).toBe(2)
   here.setOthers([])
   expect(here.services()).toEqual(['shop'])
 })
@@ -43,7 +43,7 @@ test('a service that only reads its table is there while it goes on asking, at e
   here.seeReader('python', 20_000, 0)
   here.seeReader('python', 0, 10)
   expect(here.services()).toEqual(['python'])
-  there.setOthers([here.own()])
+  there.setOthers([here.own(0)])
   expect(there.services()).toEqual(['python'])
   // It reports nothing, so that no limit is shared out to it.
   expect([here, there].map((register) => register.countOf(new Set(['python'])))).toEqual([0, 0])
@@ -81,4 +81,32 @@ test('a process is behind by a table that it had the time to confirm, not by one
   expect(behindAt(6000)).toBe(3000)
   instance.takeStatus(status(9), 7000, 9)
   expect(behindAt(8000)).toBe(0)
+})
+
+test('who can carry a strategy out is told apart: a sensor, a reader of the table, or nobody', () => {
+  const [here, there] = [new HostRegister(options), new HostRegister(options)]
+  const carrier = (service: string, isPublished = false) => here.carriers(isPublished)(new Set([service]))
+  const reporter = here.find('python', 'h1', 'i1', 0)!
+  expect(carrier('python')).toBe('none')
+  reporter.newestReport = { by: 'http', lagMs: 0 }
+  expect(carrier('python')).toBe('reports')
+  expect(carrier('python', true)).toBe('centre')
+  here.seeReader('python', 0, 0)
+  expect(carrier('python')).toBe('table')
+  const linked = here.find('shop', 'h2', 'i2', 0)!
+  linked.connections = 1
+  expect(carrier('shop')).toBe('sensor')
+  // A sensor that lost its link, or was switched off, is not one that never had one.
+  linked.newestReport = { by: 'websocket', lagMs: 0 }
+  linked.connections = 0
+  expect(carrier('shop')).toBe('none')
+  expect(here.carriers(false)(new Set(['shop', 'python']))).toBe('table')
+  // At another hub.
+  there.find('go', 'h3', 'i3', 0)!.newestReport = { by: 'http', lagMs: 0 }
+  there.find('web', 'h4', 'i4', 0)!.connections = 1
+  here.setOthers([there.own(0)])
+  expect([carrier('go'), carrier('web'), carrier('other')]).toEqual(['reports', 'sensor', 'none'])
+  // A hub of an earlier version tells only how many processes it has.
+  here.setOthers([{ 'processes\u0000old': 1 }])
+  expect(carrier('old')).toBe('sensor')
 })

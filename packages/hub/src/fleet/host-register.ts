@@ -1,4 +1,4 @@
-import type { HostView, ReportTransport, StatusPayload, WatcherStatus } from '@firebreak/core'
+import type { HostView, KeyView, ReportTransport, StatusPayload, WatcherStatus } from '@firebreak/core'
 import { ClockOffset } from '../collect/clock-offset.ts'
 import { SequenceWindow } from '../collect/sequence-window.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
@@ -13,8 +13,9 @@ export class Instance {
   readonly clock = new ClockOffset()
   readonly sequences = new SequenceWindow()
   readonly accesses = new SlidingWindow(2000)
-  /** How much time each of its reports covers, if it says so. */
-  intervalMs = 0
+  #intervalMs = 0
+  /** Its rate by its last report, if that says how much time it covers. */
+  #reported = { perSecond: 0, until: 0 }
   /** Its recent volume of reports. */
   use = new InstanceUse()
   /** By its own hello; undefined for who has only reported. */
@@ -43,6 +44,29 @@ export class Instance {
     this.instanceId = instanceId
     this.connectedAt = now
     this.lastSeenAt = now
+  }
+
+  /** How much time each of its reports covers, if it says so; 0 if not. */
+  get intervalMs(): number {
+    return this.#intervalMs
+  }
+
+  /** How long it may be silent and still be there: a process that reports once a minute is, all the time. */
+  get silentMs(): number {
+    return this.#intervalMs * 2.5
+  }
+
+  /** It has reported so many accesses of an interval. */
+  takeInterval(intervalMs: number, accesses: number, now: number): void {
+    this.#intervalMs = intervalMs
+    const perSecond = intervalMs === 0 ? 0 : (accesses * 1000) / intervalMs
+    this.#reported = { perSecond, until: now + this.silentMs }
+  }
+
+  /** Its accesses a second; between the reports of a long interval, those of the last. */
+  ratePerSecond(now: number): number {
+    const counted = this.accesses.sum(now) / 2
+    return this.#intervalMs === 0 ? counted : now <= this.#reported.until ? this.#reported.perSecond : 0
   }
 
   /** `newest` is the version that its service's table has now. */
@@ -75,7 +99,7 @@ export class Instance {
       clockOffsetMs: Math.round(this.clock.offsetMs),
       tableVersion: this.tableVersion,
       tableBehindMs: this.#awaited === undefined ? 0 : Math.round(now - this.#awaited.since),
-      ratePerSecond: Math.round(this.accesses.sum(now) / 2),
+      ratePerSecond: Math.round(this.ratePerSecond(now)),
       droppedReports: this.droppedReports,
       watchers: this.watchers,
       isOff: this.isOff,
@@ -105,9 +129,16 @@ const maxClusters = 1000
 const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
+/** Accesses a second of all processes of a hub. */
+const rateName = 'accessesPerSecond\u0000'
+const linkedPrefix = 'linked\u0000'
 const clusterPrefix = 'cluster\u0000'
 const readerPrefix = 'reader\u0000'
 const maxReaders = 10_000
+
+/** Who can carry out the strategies of a service, the best first. */
+export type KeyCarrier = NonNullable<KeyView['carrier']>
+const carriers: readonly KeyCarrier[] = ['sensor', 'table', 'centre', 'reports', 'none']
 
 /** The name of the process count among the totals that a hub shares with the others. */
 export function processesIn(totals: Readonly<Record<string, number>>): number {
@@ -121,6 +152,8 @@ export class HostRegister {
   readonly #sizes = new Map<string, number>()
   /** The same for other hubs. */
   readonly #others = new Map<string, number>()
+  /** Services with a sensor that is linked to another hub. */
+  #othersLinked: ReadonlySet<string> = new Set()
   /** When sensors last named each cluster. */
   readonly #clusters = new Map<string, number>()
   /**
@@ -130,6 +163,7 @@ export class HostRegister {
   readonly #readers = new Map<string, number>()
   #othersClusters: readonly string[] = []
   #othersReaders: readonly string[] = []
+  #othersRate = 0
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -164,9 +198,16 @@ export class HostRegister {
   }
 
   /** How many processes each service has here, and which clusters exist, under separate names among a hub's totals. */
-  own(): Record<string, number> {
+  own(now: number): Record<string, number> {
+    const linked = new Map<string, number>()
+    for (const instance of this.#instances.values()) {
+      const { serviceId } = instance
+      linked.set(serviceId, (linked.get(serviceId) ?? 0) + (canServe(instance) ? 1 : 0))
+    }
     return Object.fromEntries([
+      [rateName, Math.round(this.#ownRate(now))],
       ...[...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size] as const),
+      ...[...linked].map(([serviceId, count]) => [`${linkedPrefix}${serviceId}`, count] as const),
       ...[...this.#clusters.keys()].map((id) => [`${clusterPrefix}${id}`, 1] as const),
       ...[...this.#readers.keys()].map((serviceId) => [`${readerPrefix}${serviceId}`, 1] as const),
     ])
@@ -180,6 +221,16 @@ export class HostRegister {
       all.flatMap(([name]) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
     this.#othersClusters = named(clusterPrefix)
     this.#othersReaders = named(readerPrefix)
+    this.#othersRate = totals.reduce((sum, hub) => sum + (hub[rateName] ?? 0), 0)
+    // A hub of an earlier version does not tell links apart: its processes count as linked, as they do there.
+    const isLinked = (hub: Readonly<Record<string, number>>, serviceId: string) =>
+      (hub[`${linkedPrefix}${serviceId}`] ?? hub[`${othersPrefix}${serviceId}`] ?? 0) > 0
+    this.#othersLinked = new Set(
+      totals.flatMap((hub) => {
+        const names = Object.keys(hub).filter((name) => name.startsWith(othersPrefix))
+        return names.map((name) => name.slice(othersPrefix.length)).filter((serviceId) => isLinked(hub, serviceId))
+      }),
+    )
     for (const [name, size] of all) {
       if (!name.startsWith(othersPrefix)) continue
       const serviceId = name.slice(othersPrefix.length)
@@ -221,6 +272,17 @@ export class HostRegister {
     return this.#instances.values()
   }
 
+  /** Accesses a second of all processes, over all hubs. */
+  ratePerSecond(now: number): number {
+    return this.#ownRate(now) + this.#othersRate
+  }
+
+  #ownRate(now: number): number {
+    let rate = 0
+    for (const instance of this.#instances.values()) rate += instance.ratePerSecond(now)
+    return rate
+  }
+
   counts(): { readonly connected: number; readonly hosts: number; readonly services: number } {
     const hosts = new Set<string>()
     let connected = 0
@@ -232,14 +294,28 @@ export class HostRegister {
   }
 
   /**
-   * Whether a process of these services can carry out strategies: one with a link to this hub, or any at another hub.
+   * Tells who can carry out strategies for services, as of now: one pass over the processes, however many keys are asked
+   * about. `isPublished`: tables are also in a config centre.
    */
-  canHandle(services: ReadonlySet<string>): boolean {
-    for (const serviceId of services) if (this.#others.has(serviceId)) return true
-    for (const { serviceId, connections, isOff } of this.#instances.values()) {
-      if (connections > 0 && !isOff && services.has(serviceId)) return true
+  carriers(isPublished: boolean): (services: ReadonlySet<string>) => KeyCarrier {
+    const best = new Map<string, number>()
+    const consider = (serviceId: string, carrier: KeyCarrier) => {
+      const rank = carriers.indexOf(carrier)
+      if (rank < (best.get(serviceId) ?? carriers.length)) best.set(serviceId, rank)
     }
-    return false
+    for (const instance of this.#instances.values()) {
+      if (canServe(instance)) consider(instance.serviceId, 'sensor')
+      else if (onlyReports(instance)) consider(instance.serviceId, 'reports')
+    }
+    for (const serviceId of this.#others.keys())
+      consider(serviceId, this.#othersLinked.has(serviceId) ? 'sensor' : 'reports')
+    for (const serviceId of [...this.#readers.keys(), ...this.#othersReaders]) consider(serviceId, 'table')
+    const centre = isPublished ? carriers.indexOf('centre') : carriers.length
+    return (services) => {
+      let rank = Math.min(carriers.length - 1, centre)
+      for (const serviceId of services) rank = Math.min(rank, best.get(serviceId) ?? rank)
+      return carriers[rank]!
+    }
   }
 
   /** Processes of these services, over all hubs. */
@@ -253,9 +329,8 @@ export class HostRegister {
   expire(now: number): void {
     for (const [serviceId, until] of this.#readers) if (now > until) this.#readers.delete(serviceId)
     for (const [id, seenAt] of this.#clusters) if (now - seenAt > clusterTimeoutMs) this.#clusters.delete(id)
-    for (const [id, { serviceId, connections, lastSeenAt, intervalMs }] of this.#instances) {
-      // A process that reports once a minute counts as present all the time.
-      const timeoutMs = Math.max(this.#options.hostTimeoutMs, intervalMs * 2.5)
+    for (const [id, { serviceId, connections, lastSeenAt, silentMs }] of this.#instances) {
+      const timeoutMs = Math.max(this.#options.hostTimeoutMs, silentMs)
       if (connections > 0 || now - lastSeenAt <= timeoutMs) continue
       this.#instances.delete(id)
       const size = this.#sizes.get(serviceId)! - 1
@@ -263,6 +338,15 @@ export class HostRegister {
       else this.#sizes.delete(serviceId)
     }
   }
+}
+
+function canServe({ connections, isOff }: Instance): boolean {
+  return connections > 0 && !isOff
+}
+
+/** A process that never had a link: one that lost its link reported over it. */
+function onlyReports({ connections, newestReport }: Instance): boolean {
+  return connections === 0 && newestReport !== undefined && newestReport.by !== 'websocket'
 }
 
 function registerId({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {

@@ -20,6 +20,19 @@ function onlyService(serviceId: string): ReadonlySet<string> {
   return only
 }
 
+/**
+ * A process that tells its counts once an interval leaves a gap in the window before each report. Until its next report
+ * is due, with this tolerance, the heat right after its last one stands.
+ */
+const awaitedIntervals = 1.5
+
+interface AwaitedHeat {
+  readonly accesses: number
+  readonly writes: number
+  readonly bytes: number
+  readonly until: number
+}
+
 /** A track's windows, slice by slice; writes and bytes only where the rule measures them. */
 export interface TrackSlices {
   readonly sliceMs: number
@@ -55,6 +68,7 @@ export class HeatTrack {
   readonly #accesses: SlidingWindow
   readonly #writes: SlidingWindow | undefined
   readonly #bytes: SlidingWindow | undefined
+  #awaited: AwaitedHeat | undefined
   #others: { accesses: number; writes: number; bytes: number; until: number } | undefined
 
   constructor(redisClusterId: string, key: string, slot: number, rule: Rule | undefined) {
@@ -127,6 +141,23 @@ export class HeatTrack {
     this.#bytes?.add(at, bytes)
   }
 
+  /**
+   * A process that reports every `intervalMs`, as it says, has just reported the key. Not for a share of all accesses,
+   * whose total has the same gaps.
+   */
+  awaitNext(intervalMs: number, now: number): void {
+    if (this.rule?.levels.some(({ enterShare }) => enterShare !== undefined)) return
+    this.#awaited = undefined
+    const [accesses, writes, bytes] = (['accesses', 'writes', 'bytes'] as const).map((name) => this.ownHeat(name, now))
+    const until = now + intervalMs * awaitedIntervals
+    this.#awaited = { accesses: accesses!, writes: writes!, bytes: bytes!, until }
+  }
+
+  /** How long the heat stands without a further report. */
+  awaitedMs(now: number): number {
+    return Math.max(0, (this.#awaited?.until ?? 0) - now)
+  }
+
   /** Adds accesses counted elsewhere: slices, newest first, followed by how long ago the newest began. */
   addPast(slices: Float64Array, sliceMs: number, now: number): void {
     const headAgeMs = slices.at(-1)!
@@ -160,26 +191,28 @@ export class HeatTrack {
   /** The windows slice by slice, newest first, for the other hubs. */
   slices(now: number): TrackSlices {
     const { headAgeMs, counts } = this.#accesses.slices(now)
+    const awaited = this.awaitedMs(now) > 0 ? this.#awaited : undefined
     return {
       sliceMs: this.#accesses.sliceMs,
       headAgeMs,
-      accesses: counts,
-      ...(this.#writes && { writes: this.#writes.slices(now).counts }),
-      ...(this.#bytes && { bytes: this.#bytes.slices(now).counts }),
+      accesses: filledTo(awaited?.accesses, counts),
+      ...(this.#writes && { writes: filledTo(awaited?.writes, this.#writes.slices(now).counts) }),
+      ...(this.#bytes && { bytes: filledTo(awaited?.bytes, this.#bytes.slices(now).counts) }),
     }
   }
 
   /** What this hub itself counted. */
   ownHeat(measure: HeatMeasure, now: number): number {
+    const awaited = this.awaitedMs(now) > 0 ? this.#awaited : undefined
     switch (measure) {
       case 'accesses':
-        return this.#accesses.sum(now)
+        return Math.max(this.#accesses.sum(now), awaited?.accesses ?? 0)
       case 'reads':
-        return this.#accesses.sum(now) - (this.#writes?.sum(now) ?? 0)
+        return Math.max(0, this.ownHeat('accesses', now) - this.ownHeat('writes', now))
       case 'writes':
-        return this.#writes?.sum(now) ?? 0
+        return Math.max(this.#writes?.sum(now) ?? 0, awaited?.writes ?? 0)
       case 'bytes':
-        return this.#bytes?.sum(now) ?? 0
+        return Math.max(this.#bytes?.sum(now) ?? 0, awaited?.bytes ?? 0)
     }
   }
 
@@ -190,4 +223,10 @@ export class HeatTrack {
     if ((needs.has('writes') || needs.has('reads')) && this.#writes === undefined) return false
     return !(needs.has('bytes') && this.#bytes === undefined)
   }
+}
+
+/** Slices whose sum is at least this: the missing counts are in the newest. */
+function filledTo(sum: number | undefined, counts: readonly number[]): readonly number[] {
+  const missing = (sum ?? 0) - counts.reduce((total, count) => total + count, 0)
+  return missing <= 0 ? counts : counts.with(0, counts[0]! + missing)
 }

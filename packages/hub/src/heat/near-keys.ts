@@ -179,7 +179,8 @@ export class NearKeys {
       const near = this.#nextOfHand()
       if (near === undefined) break
       const windowMs = Math.max(0, ...near.tracks.map((track) => track.windowMs))
-      if (near.isCold && now - near.lastSeenAt > windowMs + idleMs) this.#forget(near)
+      const isSilent = now - near.lastSeenAt > windowMs + idleMs
+      if (near.isCold && isSilent && near.ratePerSecond(now) === 0) this.#forget(near)
     }
     this.#nearRate = this.#trimShown(now)
   }

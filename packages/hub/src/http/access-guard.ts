@@ -144,14 +144,7 @@ export class AccessGuard {
       return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
     }
     const person = this.#person(request)
-    if (person === undefined) {
-      throw new ApiProblem(
-        401,
-        'FB_TOKEN_REFUSED',
-        'this needs a token: sign in, or send Authorization: Bearer TOKEN',
-        'Authorization',
-      )
-    }
+    if (person === undefined) throw this.tokenProblem(request, 'person')
     const { caller, csrf } = person
     if (rank[caller.role!] < rank[role]) {
       throw new ApiProblem(403, 'FB_ROLE_REFUSED', `${caller.who} is ${caller.role}; this needs the role ${role}`)
@@ -170,8 +163,32 @@ export class AccessGuard {
     if (this.#isUnheard) throw new ApiProblem(503, 'FB_STORE_AWAY', `${storeUnheard}; use a token from a tokens file`)
     const app = this.appOf(request)
     if (app !== undefined) return { who: app.name, role: undefined, app, isValid: app.isValid }
-    const message = 'a report needs an app token: Authorization: Bearer TOKEN'
-    throw new ApiProblem(401, 'FB_TOKEN_REFUSED', message, 'Authorization')
+    throw this.tokenProblem(request, 'app')
+  }
+
+  /** Why a caller without a grant is refused: it has shown no token, or one that is not accepted here. */
+  tokenProblem(request: IncomingMessage, wanted: 'person' | 'app', token = tokenOf(request.headers)): ApiProblem {
+    const names = namesShown(request)
+    if (token === undefined && names.length === 0) {
+      const other = request.headers.authorization
+      const message =
+        other !== undefined
+          ? 'the Authorization header is not "Bearer TOKEN": send the token in this form'
+          : wanted === 'app'
+            ? 'this needs an app token: send Authorization: Bearer TOKEN (a sensor: set its option token)'
+            : 'this needs a token: sign in, or send Authorization: Bearer TOKEN'
+      return new ApiProblem(401, 'FB_TOKEN_MISSING', message, 'Authorization')
+    }
+    const shown = token === undefined ? 'the client certificate' : 'the token'
+    const { tokens } = this.#options
+    const isOther = wanted === 'app' ? tokens?.person(token, names) : tokens?.app(token, names)
+    const message =
+      isOther === undefined
+        ? `${shown} is not known here: it is wrong, was revoked or has expired; use another`
+        : wanted === 'app'
+          ? `${shown} is a person's; this needs that of an app (firebreak token create --app NAME)`
+          : `${shown} is an app's; this needs that of a person`
+    return new ApiProblem(401, 'FB_TOKEN_REFUSED', message, 'Authorization')
   }
 
   /**

@@ -271,10 +271,55 @@ test('reports and sensors need an app token', async () => {
   expect((await send({})).status).toBe(401)
   expect((await send({ authorization: `Bearer ${tokens.people[2].token}` })).status).toBe(401)
   expect((await send({ authorization: `Bearer ${app}` })).status).toBe(204)
-  await expect(TestSensor.connect(locked.url)).rejects.toThrow('app token refused')
+  await expect(TestSensor.connect(locked.url)).rejects.toThrow('app token missing')
   const sensor = await TestSensor.connect(locked.url, { token: app })
   expect(sensor.welcome?.hubId).toBe(locked.core.options.hubId)
   sensor.close()
+})
+
+test('a missing token and a wrong one are told apart, over HTTP, at the live socket and in a hello', async () => {
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const codeOf = async (path: string, headers: Record<string, string>, method = 'GET') => {
+    const { status, body } = await ask(locked, path, headers, method)
+    expect(status).toBe(401)
+    return [body.code, body.message]
+  }
+  const missing = ['FB_TOKEN_MISSING', expect.stringContaining('send Authorization: Bearer TOKEN')]
+  const unknown = [
+    'FB_TOKEN_REFUSED',
+    expect.stringContaining('not known here: it is wrong, was revoked or has expired'),
+  ]
+  const text = { 'content-type': 'text/plain' }
+  expect(await codeOf('/v1/overview', {})).toEqual(missing)
+  expect(await codeOf('/v1/overview', bearer('nobodys-token-0123'))).toEqual(unknown)
+  expect(await codeOf('/v1/reports', text, 'POST')).toEqual(missing)
+  expect(await codeOf('/v1/reports', { ...text, ...bearer('nobodys-token-0123') }, 'POST')).toEqual(unknown)
+  // Of the other kind, or in another form.
+  const [, ofPerson] = await codeOf('/v1/reports', { ...text, ...bearer(tokens.people[2].token) }, 'POST')
+  expect(ofPerson).toContain("is a person's; this needs that of an app")
+  expect((await codeOf('/v1/overview', bearer(app)))[1]).toContain("is an app's")
+  expect((await codeOf('/v1/overview', { authorization: app }))[1]).toContain('is not "Bearer TOKEN"')
+  const live = (headers: Record<string, string>) =>
+    new Promise<string>((resolve) => {
+      const socket = new WebSocket(`${locked.url.replace('http', 'ws')}/v1/live`, { headers })
+      socket.on('unexpected-response', (_request, response) => {
+        let body = ''
+        response.on('data', (chunk) => (body += chunk))
+        response.on('end', () => resolve(`${response.statusCode} ${JSON.parse(body).code}`))
+      })
+      socket.on('error', () => {})
+    })
+  expect(await live({})).toBe('401 FB_TOKEN_MISSING')
+  expect(await live(bearer('nobodys-token-0123'))).toBe('401 FB_TOKEN_REFUSED')
+  const refusalOf = async (hello: { token?: string }, headers = {}) => {
+    const sensor = new TestSensor(locked.url, hello, headers)
+    sensor.socket.on('open', () => sensor.send('hello', sensor.hello))
+    await waitFor(() => sensor.closed)
+    return sensor.refused.map(({ code }) => code)
+  }
+  expect(await refusalOf({})).toEqual(['FB_TOKEN_MISSING'])
+  expect(await refusalOf({ token: 'nobodys-token-0123' })).toEqual(['FB_TOKEN_REFUSED'])
+  expect(await refusalOf({}, bearer('nobodys-token-0123'))).toEqual(['FB_TOKEN_REFUSED'])
 })
 
 test('a sensor may give its token in the header instead of hello', async () => {

@@ -1,8 +1,10 @@
+import { describeValue } from '@firebreak/core'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Role } from '../access/credential.ts'
 import { ApiProblem } from '../errors.ts'
 import type { AccessGuard, Caller } from './access-guard.ts'
+import { answerSchemas } from './answer-schemas.ts'
 import { bodyExamples } from './api-examples.ts'
 
 /** Who may use a route. `app`: sensors, with an app token; `app or viewer`: either. */
@@ -21,7 +23,7 @@ export interface ApiRoute {
   readonly bodyType?: string
   /** Maximum bytes of the body. @default Fastify's, 1 MiB */
   readonly bodyLimit?: number
-  /** A short name of the answer for the document. */
+  /** The answer's type; `npm run references` makes its schema of it. Or `nothing`. */
   readonly answer: string
   /** @default 200 */
   readonly status?: number
@@ -49,6 +51,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
       // Before the body: an unauthenticated caller's is never read.
       onRequest: async (request) => {
         callers.set(request, callerOf(guard, request, route.role))
+        checkBodyType(route, request)
       },
       async handler(request, reply) {
         const caller = callers.get(request)!
@@ -61,6 +64,22 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
       },
     })
   }
+}
+
+/** Refuses a body of another type than the route's, and says which it takes. */
+function checkBodyType({ body, bodyType = 'application/json' }: ApiRoute, { headers }: FastifyRequest): void {
+  const hasBody = Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
+  if (body === undefined || !hasBody) return
+  const given = headers['content-type']
+  if (mediaTypeOf(given) === bodyType) return
+  const taken = bodyType === 'text/plain' ? 'text/plain, or text/plain; v=2' : bodyType
+  const what = given === undefined ? 'the content-type is missing' : `the content-type is ${describeValue(given)}`
+  throw new ApiProblem(415, 'FB_INPUT_INVALID', `${what}; this call takes ${taken}`, 'content-type')
+}
+
+/** Without its parameters, in lower case. */
+function mediaTypeOf(header = ''): string {
+  return header.replace(/;.*$/s, '').trim().toLowerCase()
 }
 
 function callerOf(guard: AccessGuard, request: FastifyRequest, role: RouteRole): Caller {
@@ -112,12 +131,18 @@ export function openApiOf(routes: readonly ApiRoute[], version: string): Record<
         },
       }),
       responses: {
-        [String(route.status ?? 200)]: { description: route.answer },
+        [String(route.status ?? 200)]: answerOf(route.answer),
         default: { description: 'an error', content: { 'application/json': { schema: errorSchema } } },
       },
     }
   }
-  return { openapi: '3.1.0', info: { title: 'Firebreak hub', version }, paths }
+  const components = { schemas: answerSchemas.types }
+  return { openapi: '3.1.0', info: { title: 'Firebreak hub', version }, paths, components }
+}
+
+function answerOf(description: string): Record<string, unknown> {
+  const schema = answerSchemas.answers[description]
+  return { description, ...(schema !== undefined && { content: { 'application/json': { schema } } }) }
 }
 
 const errorSchema = {

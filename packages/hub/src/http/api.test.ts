@@ -153,6 +153,41 @@ test('text reports of both versions count, and refused ones say line and reason'
   expect(ingest.refused).toEqual({ unparsable: 1, version: 1, 'too-large': 1, expired: 1 })
 })
 
+test('a report of another content type is told which are right, and times in seconds are refused', async () => {
+  const now = Date.now()
+  const report = `# ${now},${now},shop,h1\n# main\nk:1\n`
+  for (const type of ['application/x-www-form-urlencoded', 'application/json', 'application/xml']) {
+    const wrong = await call<ApiError>('POST', '/v1/reports', report, { 'content-type': type })
+    expect([wrong.status, wrong.body.field, wrong.body.message]).toEqual([
+      415,
+      'content-type',
+      `the content-type is "${type}"; this call takes text/plain, or text/plain; v=2`,
+    ])
+  }
+  const json = await call<ApiError>('PUT', '/v1/rules/typed', '{}', { 'content-type': 'text/plain' })
+  expect([json.status, json.body.message]).toEqual([415, expect.stringContaining('this call takes application/json')])
+  const seconds = Math.floor(now / 1000)
+  const early = await call<ApiError>('POST', '/v1/reports', `# ${seconds},${seconds},shop,h1\n# main\nk:1\n`)
+  expect([early.status, early.body.code, early.body.field]).toEqual([400, 'FB_REPORT_REFUSED', 'line 1'])
+  expect(early.body.message).toContain(`collectTs is "${seconds}", which is seconds; it must be milliseconds`)
+})
+
+test('an action on an unknown cluster is refused with those that are known, and undone with or without a type', async () => {
+  const now = Date.now()
+  await call('POST', '/v1/reports', `# ${now},${now},shop,h1\n# main\nk:1\n# second\nk:1\n`)
+  const wrong = await call<ApiError>('PUT', '/v1/keys/mian/k/action', { action: 'cache' })
+  expect([wrong.status, wrong.body.field, wrong.body.message]).toEqual([
+    400,
+    'cluster',
+    expect.stringMatching(/^unknown cluster "mian": no sensor and no rule has named it; there are main, second$/),
+  ])
+  expect((await call('PUT', '/v1/keys/second/k/action', { action: 'cache' })).status).toBe(200)
+  const typed = { method: 'DELETE', headers: { 'content-type': 'application/json' } }
+  expect((await fetch(`${hub.url}/v1/keys/second/k/action`, typed)).status).toBe(204)
+  // Where a body is needed, an empty one is still told of.
+  expect((await fetch(`${hub.url}/v1/switch`, { ...typed, method: 'POST' })).status).toBe(400)
+})
+
 test('a text report with a sequence counts once', async () => {
   await call('PUT', '/v1/rules/once', { key: 'once', threshold: 100 })
   const now = Date.now()

@@ -171,6 +171,12 @@ export class HubServer {
       throw notFound(request)
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+    // Many clients name a type with every call, also with one that has no body.
+    const parseJson = app.getDefaultJsonParser('error', 'error')
+    app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body: string, done) => {
+      if (request.method === 'DELETE' && body === '') done(null, undefined)
+      else parseJson(request, body, done)
+    })
     this.#registerHealth()
     const { book, sessions, maxSignInsPerMinute } = this.#options
     const { runtime, logger } = this.#core.options
@@ -288,7 +294,8 @@ export class HubServer {
       const sockets = viewer === undefined ? this.#sockets : this.#liveSockets
       sockets.handleUpgrade(request, socket, head, (connection) => {
         if (viewer !== undefined) return this.#live.add(connection, viewer)
-        const letIn = (token: string | undefined) => this.#guard.appOf(request, token)
+        const letIn = (token: string | undefined) =>
+          this.#guard.appOf(request, token) ?? this.#guard.tokenProblem(request, 'app', token)
         const session = this.#sensors.open(this.#channelOf(connection, socket), letIn)
         limitHello(socket, connection, () => session.serviceId !== undefined)
         this.#unfinished.watch(socket, connection)

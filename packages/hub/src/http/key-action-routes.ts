@@ -20,6 +20,9 @@ const actionBody = z.discriminatedUnion('action', [
 ])
 type KeyAction = z.infer<typeof actionBody>
 
+const actionPrefix = 'key:'
+const maxNamed = 20
+
 /** Higher than any priority that a person would choose. */
 const priority = 1_000_000
 
@@ -40,6 +43,7 @@ export function keyActionRoutes(core: HubCore): ApiRoute[] {
       async handle({ params, body, caller }) {
         const action = body as KeyAction
         const [redisClusterId, key] = keyOf(core, params)
+        refuseUnknownCluster(core, redisClusterId)
         const rule = parseRule({
           id: actionId(redisClusterId, key),
           priority,
@@ -84,7 +88,19 @@ function effectOf(action: KeyAction): object {
 
 /** One action per key: a new one replaces the last. */
 function actionId(redisClusterId: string, key: string): string {
-  return `key:${createHash('sha256').update(`${redisClusterId}\0${key}`).digest('hex').slice(0, 16)}`
+  return `${actionPrefix}${createHash('sha256').update(`${redisClusterId}\0${key}`).digest('hex').slice(0, 16)}`
+}
+
+/** On an unknown cluster an action would do nothing; a hub to which no sensor has named any cannot tell. */
+function refuseUnknownCluster(core: HubCore, redisClusterId: string): void {
+  const inRules = core.rules().rules.filter(({ id }) => !id.startsWith(actionPrefix))
+  const named = inRules.map((rule) => rule.redisClusterId).filter((id) => id !== '*')
+  const known = [...new Set([...core.fleet.hosts.clusters(), ...named])].sort()
+  if (known.length === 0 || known.includes(redisClusterId)) return
+  const rest = known.length > maxNamed ? ` and ${known.length - maxNamed} more` : ''
+  const there = `${known.slice(0, maxNamed).join(', ')}${rest}`
+  const message = `unknown cluster ${describeValue(redisClusterId)}: no sensor and no rule has named it; there are ${there}`
+  throw new ApiProblem(400, 'FB_INPUT_INVALID', message, 'cluster')
 }
 
 function keyOf(core: HubCore, params: Readonly<Record<string, string>>): [redisClusterId: string, key: string] {

@@ -52,7 +52,9 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
   const { fleet, keys, store, watchers } = core
   return [
     shows('/v1/overview', 'What is hot now, and whether it is under control', 'Overview', () => views.overview()),
-    shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[], total }', keysQuery, (query) => views.page(query)),
+    shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[], total: number }', keysQuery, (query) =>
+      views.page(query),
+    ),
     shows('/v1/key-groups', 'Keys summed by prefix', '{ groups: KeyGroupView[] }', keyGroupsQuery, (query) => ({
       groups: views.keyGroups(query).slice(0, query.limit),
     })),
@@ -94,7 +96,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
     shows(
       '/v1/audit',
       'Who changed what, newest first, and the head of the chain of entries; skip leaves out the newest',
-      '{ entries: AuditEntry[], head: AuditHead | null, kept }',
+      '{ entries: AuditEntry[], head: AuditHead | null, kept: number }',
       auditQuery,
       async (query) => {
         // The head first: anything added in between is newer, so a page-by-page reader can tell.
@@ -123,7 +125,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       summary: 'The kill switch: turns every shield into a plain pass-through, or back on',
       role: 'operator',
       body: switchBody,
-      answer: '{ isOff, isStored }',
+      answer: '{ isOff: boolean, isStored: boolean }',
       async handle({ body, caller, request }) {
         const { isOff } = body as z.infer<typeof switchBody>
         return { isOff, isStored: await core.setOff(isOff, caller.who, changeName(request, caller)) }
@@ -147,7 +149,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
   }
   const rulePath = { path: '/v1/rules/:id', answer: '{ rule: Rule }' }
   return [
-    shows('/v1/rules', 'All rules, in order of precedence', '{ rules: Rule[], version }', () => core.rules()),
+    shows('/v1/rules', 'All rules, in order of precedence', 'RulesView', () => core.rules()),
     {
       ...rulePath,
       method: 'GET',

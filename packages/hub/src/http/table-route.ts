@@ -47,7 +47,7 @@ export function tableRoute(core: HubCore): ApiRoute {
     summary: 'The strategy table, or that of one service; with version and waitMs it waits for a newer one',
     role: 'app or viewer',
     query: tableQuery,
-    answer: '{ epoch, version, isOff, strategies: StrategyList }, with service: ServiceTable',
+    answer: '{ epoch: string, version: number, isOff: boolean, strategies: StrategyList } | ServiceTable',
     async handle({ query, caller, reply }: ApiCall) {
       const asked = query as TableQuery
       const { service, version, epoch, waitMs } = asked

@@ -126,8 +126,11 @@ function requireToken(app: FastifyInstance, token: string): void {
   app.addHook('onRequest', async (request, reply) => {
     if (openPaths.has(request.url.split('?', 1)[0]!)) return
     if (isBearer(request.headers.authorization, token)) return
-    const message = 'the Authorization header must be "Bearer" and the service’s token'
-    await reply.code(401).send({ code: 'FB_TOKEN_REFUSED', message })
+    const isMissing = request.headers.authorization === undefined
+    const message = isMissing
+      ? 'this needs the service’s token: send Authorization: Bearer TOKEN'
+      : 'the Authorization header is not "Bearer" and the service’s token: send that one'
+    await reply.code(401).send({ code: isMissing ? 'FB_TOKEN_MISSING' : 'FB_TOKEN_REFUSED', message })
   })
 }
 

@@ -47,7 +47,7 @@ export function prewarmRoutes(options: PrewarmRoutesOptions): ApiRoute[] {
       body,
       // Room for ten thousand keys of a kilobyte.
       bodyLimit: 16 * 1024 * 1024,
-      answer: '{ job, plan, result }, with dryRun: { plan }',
+      answer: '{ job?: PrewarmJob, plan: PrewarmPlan, result?: PrewarmResult }',
       async handle({ body: given, caller }) {
         const { at, cron, timeZone, values, dryRun, services, forMs, ...asked } = given as z.infer<typeof body>
         if (Object.keys(values).length > 0 && !prewarmer.canWriteValues) {

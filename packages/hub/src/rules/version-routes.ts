@@ -24,7 +24,7 @@ export function versionRoutes(core: HubCore): ApiRoute[] {
       summary: 'Changes of the rules, newest first, and how many sensors are up to date',
       role: 'viewer',
       query: versionsQuery,
-      answer: '{ versions: RulesVersionView[], version, sensors: { total, current } }',
+      answer: '{ versions: RulesVersionView[], version: number, sensors: { total: number, current: number } }',
       async handle({ query }) {
         const { limit } = query as z.infer<typeof versionsQuery>
         const { version } = core.rules()
@@ -36,7 +36,7 @@ export function versionRoutes(core: HubCore): ApiRoute[] {
       path: '/v1/rules/versions/:version',
       summary: 'The rules as they were after a change, and what has changed since',
       role: 'viewer',
-      answer: '{ version, rules, changes: RulesVersionView[] }',
+      answer: '{ version: number, rules: Rule[], changes: RulesVersionView[] }',
       async handle({ params }) {
         const version = Number(params['version'])
         if (!Number.isSafeInteger(version) || version < 0)
@@ -50,7 +50,7 @@ export function versionRoutes(core: HubCore): ApiRoute[] {
       summary: 'Restores the rules as they were after a change; each step is a change of its own',
       role: 'operator',
       body: rollbackBody,
-      answer: '{ version, changes }',
+      answer: '{ version: number, changes: number }',
       async handle({ body, caller }) {
         const { version } = body as z.infer<typeof rollbackBody>
         const { put, remove } = stepsTo(

@@ -1,5 +1,6 @@
 import { type AuditEntry, type AuditHead, type HistoryEvent, systemRuntime, type TableEntry } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
+import type { NoticeClaims } from '../alarms/fleet-notices.ts'
 import type { HeatBoard } from '../board/heat-board.ts'
 import type { LaneRelay } from '../lane/lane-relay.ts'
 import type { PrewarmJobs } from '../prewarm/prewarm-job.ts'
@@ -98,6 +99,8 @@ export function isAskedFor(event: HistoryEvent, query: HistoryQuery): boolean {
 export interface HubStore extends PrewarmJobs, HeatBlocks {
   /** For logs and health: `memory`, `sqlite` …. */
   readonly name: string
+  /** Where it is, without its password; undefined if it is on this machine. */
+  readonly address?: string | undefined
   load(): Promise<HubState>
   /** Adds or replaces a rule; returns the new version of the rules. */
   saveRule(rule: Rule, change?: StoreChange): Promise<number>
@@ -126,6 +129,8 @@ export interface HubStore extends PrewarmJobs, HeatBlocks {
   readonly board?: HeatBoard
   /** If several hubs share the store: carries invalidations between them. */
   readonly lane?: LaneRelay
+  /** If several hubs share the store: which of them sends a notice that concerns all. */
+  readonly notices?: NoticeClaims
   /**
    * Writes rules and switch into a shared store that was rolled back or lost everything; false if another hub already
    * did.

@@ -1,8 +1,9 @@
-import { type Clock, explainDiskTrouble, type HistoryEvent, type Runtime } from '@firebreak/core'
+import type { Clock, HistoryEvent, Runtime } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { StoreCallError } from '../errors.ts'
 import type { HubLogger } from '../hub-options.ts'
 import type { EntryName, HubStore, StoreChange, StoredEntry } from './hub-store.ts'
+import { explainStoreTrouble, sharedName } from './store-trouble.ts'
 import { StoreWriter } from './store-writer.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta need not wait for a disk. */
@@ -163,9 +164,9 @@ export class Journal {
     }
     const { name } = this.store
     const reason = error instanceof StoreCallError ? error.cause : error
-    this.#logger.warn({ store: name, error: explainDiskTrouble(reason) }, 'a write to the store failed')
-    const subject = name === 'redis' ? 'the Redis that the hubs share' : `the ${name} store`
-    const cause = `${subject} failed: ${explainDiskTrouble(reason)}`
+    this.#logger.warn({ store: name, error: explainStoreTrouble(reason) }, 'a write to the store failed')
+    const subject = sharedName(this.store) ?? `the ${name} store`
+    const cause = `${subject} failed: ${explainStoreTrouble(reason)}`
     const lost = this.lost.history === 0 ? '' : `; ${this.lost.history} events of the history are lost`
     const retry = `the write is retried every second; decisions continue from memory${lost}`
     this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry })

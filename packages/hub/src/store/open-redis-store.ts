@@ -1,9 +1,10 @@
 import { systemRuntime } from '@firebreak/core'
-import { parseRedisUrls, type RedisTarget } from '@firebreak/core/resp'
+import { maskUrl, parseRedisUrls, type RedisTarget } from '@firebreak/core/resp'
 import { type IoredisAddress, ioredisOptions, replyErrorCode, toRedis } from '@firebreak/redis'
 import { HubConfigError, StoreError } from '../errors.ts'
 import { LateRedis, type OpenedRedis } from './late-redis.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
+import { explainStoreTrouble } from './store-trouble.ts'
 
 /** A Redis that has not answered by then counts as unreachable: the hub continues from memory and retries. */
 const timeoutMs = 2000
@@ -36,16 +37,17 @@ interface StoreAddress {
  */
 export async function openRedisStore(url: string, options: RedisStoreOptions = {}): Promise<RedisStore> {
   const address = parseStoreUrl(url)
+  const shown = maskUrl(url)
   const ioredis = await loadIoredis()
   const open = () => connect(address, ioredis)
   try {
     const { redis, disconnect } = await open()
-    return new RedisStore(redis, { ...options, disconnect })
+    return new RedisStore(redis, { ...options, address: shown, disconnect })
   } catch (error) {
     const code = replyErrorCode((error as StoreError).cause)
     if (code !== undefined && lastingErrors.has(code)) throw error
     const late = new LateRedis({ open, failure: error as Error, timers: systemRuntime.timers, retryMs: lateRetryMs })
-    return new RedisStore(late, { ...options, disconnect: () => late.close() })
+    return new RedisStore(late, { ...options, address: shown, disconnect: () => late.close() })
   }
 }
 
@@ -80,7 +82,7 @@ async function connect({ nodes, common }: StoreAddress, { Redis, Cluster }: Iore
     }
   }
   const hosts = nodes.map(({ host, port }) => `${host}:${port}`).join(', ')
-  throw new StoreError(`the store at ${hosts} cannot be reached: ${(failure as Error).message}`, { cause: failure })
+  throw new StoreError(`the store at ${hosts} cannot be reached: ${explainStoreTrouble(failure)}`, { cause: failure })
 }
 
 /** A cluster client that failed to connect must not keep trying alongside the next attempt. */

@@ -1,6 +1,7 @@
 import type { AuditEntry, Clock, HistoryEvent } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
+import type { NoticeClaims } from '../alarms/fleet-notices.ts'
 import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard, type RedisHeatBoardOptions } from '../board/redis-heat-board.ts'
 import { StoreCallError } from '../errors.ts'
@@ -57,6 +58,8 @@ const blocksStep = 50
 export interface RedisStoreOptions extends StoreOptions {
   /** The prefix of all keys; hubs with the same prefix share everything. @default 'firebreak' */
   readonly prefix?: string
+  /** For alarms: its address, without its password. */
+  readonly address?: string
   /** Closes the connection when the store is closed. @default the caller keeps it */
   readonly disconnect?: () => void
   /** Only for replays in tests: the board's time. Production always uses Redis' own. @internal */
@@ -72,8 +75,10 @@ export interface RedisStoreOptions extends StoreOptions {
  */
 export class RedisStore implements HubStore {
   readonly name = 'redis'
+  readonly address: string | undefined
   readonly board: HeatBoard
   readonly lane: RedisLaneRelay
+  readonly notices: NoticeClaims
   readonly #redis: Redis
   readonly #limits: Required<StoreLimits>
   readonly #keys: Readonly<
@@ -91,6 +96,7 @@ export class RedisStore implements HubStore {
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
     const {
       prefix = 'firebreak',
+      address,
       disconnect = () => {},
       testClock,
       boardOptions,
@@ -98,6 +104,7 @@ export class RedisStore implements HubStore {
       ...limits
     } = { ...storeDefaults, ...options }
     this.#redis = redis
+    this.address = address
     this.#limits = limits
     this.#newId = newId
     this.#disconnect = disconnect
@@ -123,6 +130,12 @@ export class RedisStore implements HubStore {
       ...boardOptions,
     })
     this.lane = new RedisLaneRelay(redis, key('lane'), newId())
+    const noticeKey = (name: string) => key(`notice:${name}`)
+    this.notices = {
+      take: async (name, forMs) => (await redis.send(['SET', noticeKey(name), '1', 'NX', 'PX', forMs])) === 'OK',
+      extend: async (name, forMs) => void (await redis.send(['PEXPIRE', noticeKey(name), forMs])),
+      end: async (name) => (await redis.send(['DEL', noticeKey(name)])) === 1,
+    }
   }
 
   async load(): Promise<HubState> {

@@ -2,6 +2,7 @@ import { encodeBinaryReport, type StatusPayload, type TableEntry } from '@firebr
 import { parseRule } from '@firebreak/core/rules'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { HubCore } from '../hub-core.ts'
+import type { HubCoreOptions } from '../hub-options.ts'
 import { openRedisStore } from '../store/open-redis-store.ts'
 
 /** The counters of a shield that has done nothing. */
@@ -24,7 +25,7 @@ let runs = 0
 
 /** Several hubs on one real Redis; their time and the board's advance together, and only when told. */
 export class SharedHubs {
-  readonly cores: readonly HubCore[]
+  cores: readonly HubCore[]
   readonly clock: FakeClock
   #sequence = 0
 
@@ -33,14 +34,19 @@ export class SharedHubs {
     this.clock = clock
   }
 
-  static async open(url: string, count: number, rules: readonly object[]): Promise<SharedHubs> {
+  static async open(
+    url: string,
+    count: number,
+    rules: readonly object[],
+    options: HubCoreOptions = {},
+  ): Promise<SharedHubs> {
     const clock = new FakeClock()
     const prefix = `shared-${process.pid}-${runs++}`
     const cores: HubCore[] = []
     for (let nth = 0; nth < count; nth++) {
       const runtime = fakeRuntime(nth, clock)
       const store = await openRedisStore(url, { prefix, testClock: clock, newId: runtime.newId })
-      cores.push(await HubCore.open(store, { hubId: `hub-${nth}`, runtime, loadOf: () => 0 }))
+      cores.push(await HubCore.open(store, { hubId: `hub-${nth}`, runtime, loadOf: () => 0, ...options }))
     }
     const hubs = new SharedHubs(cores, clock)
     for (const core of cores) core.start()
@@ -51,6 +57,11 @@ export class SharedHubs {
       await hubs.advance(100)
     }
     return hubs
+  }
+
+  /** From now on a hub does nothing of what is due. */
+  forget(core: HubCore): void {
+    this.cores = this.cores.filter((one) => one !== core)
   }
 
   /** Advances time in steps; in each, every hub does all that is due. */

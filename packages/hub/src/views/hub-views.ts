@@ -11,6 +11,7 @@ import {
   type StrategyName,
 } from '@firebreak/core'
 import { hotSamplingFactor } from '@firebreak/core/heat'
+import { actingLevel, type Rule } from '@firebreak/core/rules'
 import type { AlarmDesk } from '../alarms/alarm-desk.ts'
 import type { Collector } from '../collect/collector.ts'
 import type { NodeOfSlot } from '../decide/access-totals.ts'
@@ -18,6 +19,7 @@ import type { HotKeys } from '../decide/hot-keys.ts'
 import { trackReason } from '../decide/track-reason.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import type { KeyCarrier } from '../fleet/host-register.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
 import type { HeatHistory } from '../history/heat-history.ts'
@@ -30,6 +32,8 @@ const longWindowMs = 10_000
 const statesHottestFirst: readonly HeatStateName[] = ['hot', 'cooling', 'warming', 'cold']
 const overviewKeys = 50
 
+type CarrierOf = (services: ReadonlySet<string>) => KeyCarrier
+
 /** The sources of the views. */
 export interface HubViewsOptions {
   readonly hubId: string
@@ -41,6 +45,8 @@ export interface HubViewsOptions {
   readonly collector: Collector
   readonly delivery: TableDelivery
   readonly alarms: Pick<AlarmDesk, 'list'>
+  /** All rules, in order of precedence. */
+  readonly rules: () => readonly Rule[]
   readonly history: Pick<HeatHistory, 'wasHandled'>
 }
 
@@ -54,11 +60,18 @@ export class HubViews {
 
   /** What is hot now, and whether it is under control. */
   overview(): Overview {
-    const { hubId, clock, fleet, delivery, alarms: alarmBoard } = this.#rooms
+    const { hubId, clock, fleet, delivery, alarms: alarmBoard, rules } = this.#rooms
     const now = clock.now()
     const hottest = this.keys({ limit: Number.POSITIVE_INFINITY })
     const hot = { handled: 0, observed: 0, unhandled: 0 }
-    for (const { handling } of hottest) if (handling != null) hot[handling]++
+    const hotBy = { sensor: 0, table: 0, centre: 0, reports: 0, none: 0 }
+    for (const { handling, carrier } of hottest) {
+      if (handling != null) hot[handling]++
+      if (carrier != null) hotBy[carrier]++
+    }
+    const all = rules()
+    const handlesAny = (rule: Rule) => rule.mode === 'on' && actingLevel(rule) !== undefined
+    const ruleCounts = { total: all.length, handling: all.filter(handlesAny).length }
     const alarms = alarmBoard.list()
     const rate = fleet.traffic.latest(now)
     const isExposed = delivery.isOff && delivery.size > 0
@@ -68,6 +81,8 @@ export class HubViews {
       hot,
       critical: alarms.find(({ severity }) => severity === 'critical'),
       rate,
+      hotBy,
+      rules: ruleCounts,
     })
     return {
       hubTime: now,
@@ -77,6 +92,8 @@ export class HubViews {
       verdict,
       safety,
       hot,
+      hotBy,
+      rules: ruleCounts,
       table: { epoch: delivery.epoch, version: delivery.version },
       sensors: fleet.hosts.counts(),
       rate,
@@ -118,8 +135,9 @@ export class HubViews {
 
   #shown(query: Omit<KeyQuery, 'limit'>): KeyView[] {
     const now = this.#rooms.clock.now()
-    const total = this.#totalRate(now)
-    const views = [...this.#rooms.keys.engine.shown()].map((heat) => this.#key(heat, total, now))
+    const total = this.#rooms.fleet.hosts.ratePerSecond(now)
+    const carrierOf = this.#carriers()
+    const views = [...this.#rooms.keys.engine.shown()].map((heat) => this.#key(heat, total, now, carrierOf))
     return withRanks(views).filter((view) => isWanted(view, query))
   }
 
@@ -130,11 +148,16 @@ export class HubViews {
     const heat = keys.engine.get(redisClusterId, key)
     if (heat === undefined) return undefined
     const events = await store.history({ redisClusterId, key: keyText(key), limit: 100 })
-    const view = this.#key(heat, this.#totalRate(now), now)
+    const view = this.#key(heat, this.#rooms.fleet.hosts.ratePerSecond(now), now, this.#carriers())
     return { ...view, topHosts: heat.lastMinute?.topHosts(now, 10) ?? [], events }
   }
 
-  #key(heat: NearKey, totalPerSecond: number, now: number): KeyView {
+  #carriers(): CarrierOf {
+    const { fleet, delivery } = this.#rooms
+    return fleet.hosts.carriers(delivery.isPublished)
+  }
+
+  #key(heat: NearKey, totalPerSecond: number, now: number, carrierOf: CarrierOf): KeyView {
     const { collector, keys, fleet, nodeOfSlot } = this.#rooms
     const sparkline = heat.lastMinute?.sparkline(now) ?? []
     const track = leadingTrack(heat)
@@ -164,23 +187,23 @@ export class HubViews {
       since: track?.state?.since ?? null,
       effect:
         hot === undefined ? null : fleet.effects.view(heat.redisClusterId, heat.key, hot.ratePerSecondBefore, now),
-      handling: hot === undefined ? null : this.#handling(track!, hot.entry.strategy.strategy),
+      ...this.#handling(track, hot?.entry.strategy.strategy, carrierOf),
       rates: ratesOf(sparkline),
       node: nodeOfSlot(heat.redisClusterId, heat.slot),
     }
   }
 
-  #handling({ rule, services }: HeatTrack, strategy: StrategyName): KeyHandling {
-    const { delivery, fleet } = this.#rooms
-    if (delivery.isOff) return 'unhandled'
-    if (strategy === 'Observe' || rule?.mode !== 'on') return 'observed'
-    return delivery.isPublished || fleet.hosts.canHandle(services) ? 'handled' : 'unhandled'
-  }
-
-  #totalRate(now: number): number {
-    let total = 0
-    for (const { accesses } of this.#rooms.fleet.hosts.all()) total += accesses.sum(now) / 2
-    return total
+  #handling(
+    track: HeatTrack | undefined,
+    strategy: StrategyName | undefined,
+    carrierOf: CarrierOf,
+  ): { handling: KeyHandling | null; carrier: KeyCarrier | null } {
+    if (track === undefined || strategy === undefined) return { handling: null, carrier: null }
+    const wantsHandling = strategy !== 'Observe' && track.rule?.mode === 'on'
+    const carrier = wantsHandling ? carrierOf(track.services) : null
+    if (this.#rooms.delivery.isOff) return { handling: 'unhandled', carrier }
+    if (carrier === null || carrier === 'reports') return { handling: 'observed', carrier }
+    return { handling: carrier === 'none' ? 'unhandled' : 'handled', carrier }
   }
 }
 
@@ -219,7 +242,7 @@ function leadingTrack(heat: NearKey): HeatTrack | undefined {
 function rateOf(heat: NearKey, recentPerSecond: number, now: number): number {
   let rate = 0
   for (const track of heat.tracks) {
-    if (track.windowMs > longWindowMs) return recentPerSecond
+    if (track.windowMs > longWindowMs && (recentPerSecond > 0 || track.awaitedMs(now) === 0)) return recentPerSecond
     rate += (track.heat('accesses', now) * 1000) / track.windowMs
   }
   return rate

@@ -36,6 +36,9 @@ test('a strategy and what it brings are told in words', () => {
   expect(handlingText({ handling: 'observed', effect: null, strategy: null, ratePerSecond: 1 })).toContain(
     'Only observed',
   )
+  const byItself = { effect: null, strategy: null, ratePerSecond: 1 }
+  expect(handlingText({ ...byItself, handling: 'observed', carrier: 'reports' })).toContain('send reports')
+  expect(handlingText({ ...byItself, handling: 'handled', carrier: 'table' })).toContain('programs that read /v1/table')
 })
 
 test('the rule of an action is found by its key and cluster alone', () => {

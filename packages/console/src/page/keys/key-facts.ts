@@ -41,10 +41,15 @@ export function handlingText({
   effect,
   ratePerSecond,
   strategy,
-}: Pick<KeyView, 'handling' | 'effect' | 'ratePerSecond' | 'strategy'>): string {
+  carrier,
+}: Pick<KeyView, 'handling' | 'effect' | 'ratePerSecond' | 'strategy' | 'carrier'>): string {
   if (handling === 'unhandled') return t('Not carried out: no process that uses the key has a link to this hub.')
+  if (handling === 'observed' && carrier === 'reports')
+    return t('Only observed: the services that use the key send reports, but none reads its table (/v1/table).')
   if (handling === 'observed') return t('Only observed: nothing reaches the services.')
   if (handling !== 'handled') return t('Not hot.')
+  if (effect === null && carrier === 'table')
+    return t('Handled by programs that read /v1/table; they do not report its effect.')
   if (effect === null) return t('Handled; the services have not reported its effect yet.')
   // A key that was combined before, or that another rule combines, says so for a while.
   if (strategy?.strategy === 'Combine' && effect.combinedPerSecond !== undefined)

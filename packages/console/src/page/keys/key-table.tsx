@@ -128,12 +128,14 @@ export function StateBadge({ state }: { readonly state: KeyView['state'] }) {
   return <span class={`state ${state}`}>{t(state)}</span>
 }
 
-function Handling({ of: { strategy, handling, effect } }: { readonly of: KeyView }) {
+function Handling({ of: { strategy, handling, effect, carrier } }: { readonly of: KeyView }) {
   return (
     <>
       {handling === 'observed' ? t('only observed') : (strategy?.strategy ?? '–')}
       {handling === 'unhandled' && <small class="problem">{t('not carried out')}</small>}
-      {handling === 'observed' && strategy !== null && strategy.strategy !== 'Observe' && (
+      {carrier === 'reports' && <small>{t('reports only')}</small>}
+      {handling === 'handled' && carrier === 'table' && <small>{t('by /v1/table')}</small>}
+      {handling === 'observed' && carrier == null && strategy !== null && strategy.strategy !== 'Observe' && (
         <small>{t('{strategy} in shadow', { strategy: strategy.strategy })}</small>
       )}
       {effect !== null && handling === 'handled' && <small>{effectText(strategy, effect)}</small>}

@@ -1,7 +1,8 @@
 import { allReads, type Overview, readsOfRedis, type Safety, savedReads } from '@firebreak/core'
 import { link } from '../data/live.ts'
 import { count, percent, rate } from '../format/format.ts'
-import { language, t } from '../text/text.ts'
+import { t } from '../text/text.ts'
+import { safetyOf, verdictText } from './verdict-text.ts'
 
 /** Are we safe: a word that is true, and the figures behind it. */
 export function Verdict({ now }: { readonly now: Overview }) {
@@ -16,7 +17,7 @@ export function Verdict({ now }: { readonly now: Overview }) {
         <span class="sign" aria-hidden="true">
           {signs[safety]}
         </span>
-        {isLost ? t('Unknown: the hub does not answer.') : sentenceOf(now, safety)}
+        {isLost ? t('Unknown: the hub does not answer.') : verdictText(now, safety)}
       </h1>
       <dl class="figures leading">
         <Figure name={t('reads')} value={rate(reads)} />
@@ -40,37 +41,6 @@ export function Verdict({ now }: { readonly now: Overview }) {
 }
 
 const signs: Readonly<Record<Safety, string>> = { safe: '✓', observed: '◐', unsafe: '!', off: '⏻', unknown: '?' }
-
-/** The hub writes English; in another language the sentence is made of its facts. */
-function sentenceOf(now: Overview, safety: Safety): string {
-  if (language.value === 'en') return now.verdict
-  const { handled = 0, observed = 0, unhandled = 0 } = now.hot ?? {}
-  const all = handled + observed + unhandled
-  const values = { all, handled, observed, unhandled }
-  const critical = now.alarms.find(({ severity }) => severity === 'critical')
-  switch (safety) {
-    case 'off':
-      return t('Protection is off: {all} hot keys, nothing is handled. Switch it on again.', values)
-    case 'unsafe':
-      return critical === undefined
-        ? t(
-            'Not safe: {unhandled} of {all} hot keys are not handled. Check that the services run with the SDK or behind the proxy.',
-            values,
-          )
-        : t('Not safe: {cause}', { cause: critical.cause })
-    case 'unknown':
-      return t('No sensor is reporting, so we cannot tell whether anything is hot.')
-    case 'observed':
-      return t('{all} hot keys: {handled} handled, {observed} only observed.', values)
-    case 'safe':
-      return all === 0 ? t('Safe: nothing is hot.') : t('Safe: {all} hot keys, all handled.', values)
-  }
-}
-
-/** Hubs of earlier versions say only whether we are safe. */
-function safetyOf({ safety, isOff, isSafe }: Overview): Safety {
-  return safety ?? (isOff ? 'off' : isSafe ? 'safe' : 'unsafe')
-}
 
 interface FigureProps {
   readonly name: string

@@ -328,6 +328,22 @@ export const zh: Readonly<Record<string, string>> = {
   'Not delivered: {why}': '未送达：{why}',
   'Not hot.': '不热。',
   'Not paid yet': '未支付',
+  'Not protected: there are no rules, so no key counts as hot and none is handled. Add a rule.':
+    '未受保护：没有任何规则，因此没有 key 会被判为热 key，也不会有任何处理。请添加规则。',
+  'Safe: {all} hot keys, all handled, {table} of them by programs that read /v1/table.':
+    '安全：{all} 个热 key 均已处理，其中 {table} 个由自行读取 /v1/table 的程序处理。',
+  'Only watching: nothing is hot, and no rule would handle it. Give a rule a strategy, or set its mode to on.':
+    '仅观察：目前没有热 key，但也没有规则会处理热 key。请为规则设置策略，或把其模式设为 on。',
+  'Only watching: {all} hot keys, whose services only send reports. Let them read /v1/table, or run them with the SDK or behind the proxy.':
+    '仅观察：有 {all} 个热 key，但使用它们的服务只上报。请让服务读取 /v1/table，或使用 SDK 或代理。',
+  '{all} hot keys: {handled} handled, {observed} only observed ({reports} because their services only send reports).':
+    '{all} 个热 key：{handled} 个已处理，{observed} 个仅观察（其中 {reports} 个是因为其服务只上报）。',
+  'Only observed: the services that use the key send reports, but none reads its table (/v1/table).':
+    '仅观察：使用该 key 的服务只上报，没有读取策略表（/v1/table）。',
+  'Handled by programs that read /v1/table; they do not report its effect.':
+    '由读取 /v1/table 的程序处理；它们不上报效果。',
+  'reports only': '只上报',
+  'by /v1/table': '通过 /v1/table',
   'Not safe: {cause}': '不安全：{cause}',
   'Not safe: {unhandled} of {all} hot keys are not handled. Check that the services run with the SDK or behind the proxy.':
     '不安全：{all} 个热 key 中有 {unhandled} 个未处理。请检查服务是否使用 SDK 或代理。',

@@ -19,12 +19,12 @@ local heatGraceMs = ARGV[1] == '' and 5000 or 3600000
 local effectMs = 5000
 local decisions = 0
 
--- The part of one hub's slices, newest first, that lies in the window that ends now; the oldest counts in proportion.
-local function sumOf(slices, headStart, sliceMs, windowMs)
+-- The part of one hub's slices, newest first, that lies in the window that ends `at`; the oldest counts in proportion.
+local function sumOf(slices, at, headStart, sliceMs, windowMs)
   local sum = 0
   for index, count in ipairs(slices or {}) do
     local sliceEnd = headStart - (index - 1) * sliceMs + sliceMs
-    sum = sum + count * math.min(1, math.max(0, (sliceEnd - now + windowMs) / sliceMs))
+    sum = sum + count * math.min(1, math.max(0, (sliceEnd - at + windowMs) / sliceMs))
   end
   return sum
 end
@@ -33,10 +33,10 @@ end
 local function count(post, heatKey)
   if #post.accesses > 0 then
     local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes, all = {},
-      effect = post.effect, effectAt = now }
+      stillUntil = post.awaitedMs and now + post.awaitedMs, writtenAt = now, effect = post.effect, effectAt = now }
     for index, level in ipairs(post.levels) do window.all[index] = level.all or 0 end
     redis.call('HSET', heatKey, settings.hubId, cjson.encode(window))
-    redis.call('PEXPIRE', heatKey, post.windowMs + heatGraceMs)
+    redis.call('PEXPIRE', heatKey, math.max(post.windowMs, post.awaitedMs or 0) + heatGraceMs)
   end
   local heat = { accesses = 0, writes = 0, bytes = 0 }
   local effect = { reads = 0, helped = 0, errors = 0 }
@@ -46,17 +46,20 @@ local function count(post, heatKey)
     if window.head > now then
       -- This server's clock was set back: slices from the future count as of now, and age from here.
       window.head, window.effectAt = now, math.min(now, window.effectAt)
+      window.stillUntil = nil
       redis.call('HSET', heatKey, fields[index], cjson.encode(window))
     end
-    local accesses = sumOf(window.a, window.head, post.sliceMs, post.windowMs)
+    -- Counts of a long interval stand until the next report is due.
+    local at = window.stillUntil and now < window.stillUntil and math.min(now, window.writtenAt) or now
+    local accesses = sumOf(window.a, at, window.head, post.sliceMs, post.windowMs)
     heat.accesses = heat.accesses + accesses
     -- A hub that only got the timer does not know whose accesses a share refers to: hubs that count the key do.
     for level, all in ipairs(window.all) do
       local mine = post.levels[level]
       if mine and mine.all and accesses > 0 then mine.all = math.max(mine.all, all) end
     end
-    heat.writes = heat.writes + sumOf(window.w, window.head, post.sliceMs, post.windowMs)
-    heat.bytes = heat.bytes + sumOf(window.b, window.head, post.sliceMs, post.windowMs)
+    heat.writes = heat.writes + sumOf(window.w, at, window.head, post.sliceMs, post.windowMs)
+    heat.bytes = heat.bytes + sumOf(window.b, at, window.head, post.sliceMs, post.windowMs)
     if window.effect and fields[index] ~= settings.hubId and now - window.effectAt <= effectMs then
       for name, value in pairs(window.effect) do effect[name] = effect[name] + value end
     end

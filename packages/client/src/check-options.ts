@@ -9,6 +9,7 @@ const kinds: Readonly<Record<keyof ProtectOptions, Kind>> = {
   hubs: 'list',
   tables: 'text',
   token: 'text',
+  tokenFile: 'text',
   serviceId: 'text',
   hostId: 'text',
   instanceId: 'text',

@@ -259,7 +259,7 @@ export const proxySettings: SettingTable = {
       variables: ['FIREBREAK_TOKEN'],
       isSecret: true,
       default: 'none',
-      summary: 'an app token, if the hub requires one',
+      summary: 'an app token, if the hub requires one; a file with it is read again when the token is rotated',
     },
     {
       name: 'service',

@@ -25,6 +25,7 @@ export const proxySettings: SettingTable = {
       placeholder: 'URL',
       variables: ['REDIS_URL'],
       isSecret: true,
+      isRedisAddress: true,
       default: 'redis://127.0.0.1:6379',
       summary:
         'the Redis behind the proxy: redis://[user:password@]host:port[/db], rediss:// for TLS, unix:///path; separate several nodes or Sentinels by commas',

@@ -129,6 +129,27 @@ test('how a lost watcher is retried is a flag, a variable and a setting, and a w
     expect(() => proxyOptionsOf([...words.slice(0, 3), line], { env: {}, stderr })).toThrow(/retry/)
 })
 
+test('an address is warned of only where it holds a password', () => {
+  const said = (upstream: string) => {
+    let text = ''
+    const io = { env: {}, stderr: { write: (line: string) => (text += line) !== '' } as never }
+    proxyOptionsOf(['--upstream', upstream], io)
+    return text
+  }
+  for (const address of [
+    '10.0.0.5:6379',
+    'redis://app@10.0.0.1:7000,10.0.0.2:7000/0',
+    'unix:///var/run/redis/redis-server.sock',
+  ])
+    expect(said(address)).toBe('')
+  for (const address of [
+    'redis://:se/cret@10.0.0.5:6379',
+    'app:secret@10.0.0.5:6379',
+    'unix://:secret@/run/redis.sock',
+  ])
+    expect(said(address)).toContain('--upstream is visible to every user of this machine (ps)')
+})
+
 test('a token in a file stays there, so that the proxy can read a rotated one', () => {
   const file = join(temporaryFolder('proxy-token'), 'token')
   writeFileSync(file, 'app-token-0123456789\n', { mode: 0o600 })

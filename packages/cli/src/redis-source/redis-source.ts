@@ -42,6 +42,8 @@ export interface RedisSourceOptions {
   readonly path?: string | undefined
   /** @default 6379 if it is free, so that clients find it without configuration; otherwise a free port */
   readonly port?: number
+  /** How long to wait for the first answer. @default 20000 */
+  readonly answerWithinMs?: number
 }
 
 const startTimeoutMs = 20_000
@@ -69,7 +71,7 @@ exit $code
 
 /** The Redis of `url`; otherwise a server found on PATH, started here; otherwise the embedded Valkey. */
 export async function openRedis(options: RedisSourceOptions = {}): Promise<RedisSource> {
-  if (options.url) return openByUrl(options.url)
+  if (options.url) return openByUrl(options.url, options.answerWithinMs)
   const port = options.port ?? (await listenOnce(6379).catch(() => listenOnce(0)))
   for (const name of ['redis-server', 'valkey-server']) {
     const program = findOnPath(name, options.path ?? process.env['PATH'] ?? '')
@@ -78,9 +80,9 @@ export async function openRedis(options: RedisSourceOptions = {}): Promise<Redis
   return startEmbedded(port)
 }
 
-async function openByUrl(url: string): Promise<RedisSource> {
+async function openByUrl(url: string, withinMs?: number): Promise<RedisSource> {
   const targets = parseRedisUrls(url)
-  await waitForAnswer(targets)
+  await waitForAnswer(targets, withinMs)
   const isCluster = await isClusterOf(targets)
   if (!isCluster && targets.length > 1) {
     throw new FirebreakError(
@@ -183,8 +185,8 @@ function ended(child: ChildProcess): Promise<void> {
 }
 
 /** Waits until one of them answers; a Redis that requires a password, or a different one, counts as answering. */
-async function waitForAnswer(targets: readonly RedisTarget[]): Promise<void> {
-  const deadline = performance.now() + startTimeoutMs
+async function waitForAnswer(targets: readonly RedisTarget[], withinMs = startTimeoutMs): Promise<void> {
+  const deadline = performance.now() + withinMs
   for (;;) {
     const failures: FirebreakError[] = []
     for (const target of targets) {
@@ -196,12 +198,20 @@ async function waitForAnswer(targets: readonly RedisTarget[]): Promise<void> {
     if (failures.every(isLasting) || performance.now() > deadline) {
       throw new FirebreakError(
         'FB_REDIS_UNREACHABLE',
-        `no Redis answers at ${targets.map(addressOf).join(', ')} (${failure!.message}); start it, or name another with REDIS_URL`,
+        `no Redis answers at ${targets.map(addressOf).join(', ')} (${failure!.message}); start it, or name another with REDIS_URL${schemeHint(targets[0]!, failure!)}`,
         { cause: failure },
       )
     }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
+}
+
+/** What to try if the server may speak TLS where we do not, or the other way round. */
+function schemeHint({ tls }: RedisTarget, { code, message }: FirebreakError): string {
+  const isCut = code === 'FB_REDIS_CLOSED' || /ECONNRESET/.test(message)
+  if (tls === undefined) return isCut ? '. If it uses TLS, write rediss:// instead of redis://' : ''
+  const isPlain = code === 'FB_REDIS_TIMEOUT' || /wrong version number|packet length|did not|within/i.test(message)
+  return isPlain ? '. If it does not use TLS, write redis:// instead of rediss://' : ''
 }
 
 /** Waiting fixes neither an unknown host name nor an untrusted certificate. */

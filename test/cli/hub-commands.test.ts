@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { type Hub, startHub } from '@firebreak/hub'
-import { temporaryFolder, waitFor } from '@firebreak/testkit'
+import { freePort, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { commands, runCommand } from 'firebreak/cli'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
@@ -158,6 +158,19 @@ test('the switch and the export', async () => {
     audit: { entries: expect.any(Array) },
   })
   expect((await run('on')).out).toContain('On')
+})
+
+test('off and on without a hub say what does work', async () => {
+  const gone = `http://127.0.0.1:${await freePort()}`
+  const off = await run('off', '--hub', gone)
+  expect(off.code).toBe(1)
+  expect(off.err).toContain(`firebreak off: no hub answers at ${gone}: nothing was switched.\n`)
+  expect(off.err).toContain('set FIREBREAK=off in the environment of an application or a proxy and restart it')
+  expect(off.err).not.toContain('firebreak up')
+  expect((await run('on', '--hub', gone)).err).toContain('Otherwise run this again when a hub is back.')
+  const both = await run('off', '--hub', `${gone},${gone}`)
+  expect([both.code, both.out]).toEqual([1, expect.stringContaining('set FIREBREAK=off')])
+  expect(both.out).not.toContain('firebreak up')
 })
 
 test('a hub that is not there is said with what to do', async () => {

@@ -3,7 +3,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { MetricFamily } from '@firebreak/core/metrics'
 import type { FirebreakProxy, ProxyOptions } from '@firebreak/proxy'
-import { freePort, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import {
+  freePort,
+  makeAuthority,
+  redisProgram,
+  startChild,
+  startCluster,
+  startRedis,
+  temporaryFolder,
+  waitFor,
+} from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type FakeRedis, slotsOf } from './fake-redis.ts'
 import { ProxyStage } from './proxy-stage.ts'
@@ -44,6 +53,51 @@ async function ready({ metricsPort }: FirebreakProxy): Promise<{ status: number;
   const response = await fetch(`http://127.0.0.1:${metricsPort}/readyz`)
   return { status: response.status, body: await response.text() }
 }
+
+describe('a server that never answered may speak TLS where the proxy does not', () => {
+  test('and the other way round', async () => {
+    const folder = temporaryFolder('tls-hint')
+    const authority = makeAuthority(folder)
+    const { certFile, keyFile } = authority.issue('localhost')
+    const tlsPort = await freePort()
+    const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', authority.caFile]
+    const server = startChild(redisProgram(), ['--port', '0', '--tls-port', String(tlsPort), ...files, '--save', ''])
+    await server.printed(/[Rr]eady to accept/)
+    await start({ upstream: `redis://127.0.0.1:${tlsPort}`, mode: 'single' })
+    await waitFor(() => told.length > 0)
+    expect(told[0]).toContain('. If it uses TLS, write rediss:// in the address')
+    expect(told[0]).toContain('all requests that need it fail until it recovers')
+    await server.stop()
+    told = []
+    const plain = await startRedis()
+    await start({ upstream: `rediss://127.0.0.1:${plain.port}`, mode: 'single' })
+    await waitFor(() => told.length > 0)
+    expect(told[0]).toContain('. If it does not use TLS, write redis:// in the address')
+    await plain.stop()
+  })
+
+  test('but not one that went away', async () => {
+    const redis = await startRedis()
+    const proxy = await start({ upstream: redis.url, mode: 'single' })
+    await waitFor(async () => (await ready(proxy)).status === 200)
+    await redis.stop()
+    await waitFor(() => told.length > 0)
+    expect(told[0]).not.toContain('TLS')
+  })
+})
+
+test('where a node of a cluster is away, only requests for its keys fail, and the warning says so', async () => {
+  const cluster = await startCluster()
+  const proxy = await start({ upstream: `redis://127.0.0.1:${cluster.nodes[0]!.port}`, mode: 'cluster' })
+  await waitFor(async () => (await ready(proxy)).status === 200)
+  await cluster.nodes[2]!.stop()
+  await waitFor(() => told.length > 0)
+  expect(told[0]).toContain(`Redis at 127.0.0.1:${cluster.nodes[2]!.port} is unreachable`)
+  expect(told[0]).toContain(
+    'requests for the keys that it holds fail until it recovers or another node takes them over',
+  )
+  await cluster.stop()
+})
 
 describe.each([
   ['net', 1],

@@ -34,6 +34,8 @@ test('every option of the proxy has a setting', () => {
     hubs: ['hub'],
     tables: ['tables'],
     token: ['token'],
+    // `token` in a file: every setting with a secret has the variable for it by itself.
+    tokenFile: [],
     serviceId: ['service'],
     hostId: ['hostId'],
     instanceId: ['instanceId'],

@@ -1,6 +1,7 @@
 import { version } from '@firebreak/core'
 import { type RedisClient, toRedis } from '@firebreak/redis'
 import { type ClusterShield, isOffByEnvironment, type Shield } from '@firebreak/shield'
+import { checkProtectOptions, unsupportedClient } from './check-options.ts'
 import { ClusterClients, type Membership } from './clients/cluster-clients.ts'
 import type { ClientMember } from './clients/open-clients.ts'
 import { type ShieldUser, shareShield, type WarningListener } from './clients/shared-shields.ts'
@@ -42,6 +43,7 @@ const freed = new FinalizationRegistry<() => void>((leave) => leave())
 export function protect<Client extends object>(client: Client, options: ProtectOptions = {}): Client {
   if (isOffByEnvironment() || protections.has(client)) return client
   const library = libraryOf(client)
+  checkProtectOptions(options)
   const { redisClusterId = library.defaultClusterId, shield: ownShield, onWarning, ...shieldOptions } = options
   const listener: WarningListener = { onWarning }
   const agent = shieldOptions.agent ?? `client/${version} ${library.name}`
@@ -114,7 +116,7 @@ interface Library {
 }
 
 function libraryOf(client: object): Library {
-  if (client === null || typeof client !== 'object') throw new ClientUnsupportedError(client)
+  if (client === null || typeof client !== 'object') throw unsupportedClient(client)
   if (isIoredis(client)) {
     return {
       name: 'ioredis',
@@ -132,8 +134,8 @@ function libraryOf(client: object): Library {
       makeHooks: (shield, membership) => new IoredisHooks(client, shield, membership),
     }
   }
-  if (isOldIoredis(client)) throw new ClientUnsupportedError(client, 'an ioredis 4 client')
-  if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
+  if (isOldIoredis(client)) throw new ClientUnsupportedError('an ioredis 4 client')
+  if (!isNodeRedis(client)) throw unsupportedClient(client)
   const upstream = new NodeRedisUpstream(client)
   return {
     name: 'node-redis',
@@ -151,6 +153,11 @@ function libraryOf(client: object): Library {
     makeHooks: (shield, membership) =>
       new NodeRedisHooks(client, shield, membership, (connection) => upstream.saw(connection)),
   }
+}
+
+/** True for a client of a library that `protect` knows. */
+export function isRedisClient(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && (isAnyIoredis(value) || isNodeRedis(value))
 }
 
 function isIoredis(client: object): client is IoredisClient {

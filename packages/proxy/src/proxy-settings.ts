@@ -25,6 +25,7 @@ export const proxySettings: SettingTable = {
       placeholder: 'URL',
       variables: ['REDIS_URL'],
       isSecret: true,
+      isRedisAddress: true,
       default: 'redis://127.0.0.1:6379',
       summary:
         'the Redis behind the proxy: redis://[user:password@]host:port[/db], rediss:// for TLS, unix:///path; separate several nodes or Sentinels by commas',
@@ -259,7 +260,7 @@ export const proxySettings: SettingTable = {
       variables: ['FIREBREAK_TOKEN'],
       isSecret: true,
       default: 'none',
-      summary: 'an app token, if the hub requires one',
+      summary: 'an app token, if the hub requires one; a file with it is read again when the token is rotated',
     },
     {
       name: 'service',

@@ -37,6 +37,11 @@ export interface ShieldOptions extends KeyRedactionOptions {
   /** An app token, if the hubs require one. @default FIREBREAK_TOKEN */
   readonly token?: string
   /**
+   * A file with the token, which only its owner can read; read again for each connection to a hub, so that a rotated
+   * token needs no restart. @default FIREBREAK_TOKEN_FILE
+   */
+  readonly tokenFile?: string
+  /**
    * The service that this process belongs to; rules and tables are per service. @default FIREBREAK_SERVICE, otherwise
    * the package's name
    */
@@ -103,10 +108,20 @@ export interface ResolvedShieldOptions
   extends Required<
     Omit<
       ShieldOptions,
-      'token' | 'tables' | 'redactKey' | 'retry' | 'onWarning' | 'tableFile' | 'diskTier' | keyof KeyRedactionOptions
+      | 'token'
+      | 'tokenFile'
+      | 'tables'
+      | 'redactKey'
+      | 'retry'
+      | 'onWarning'
+      | 'tableFile'
+      | 'diskTier'
+      | keyof KeyRedactionOptions
     >
   > {
   readonly token: string | undefined
+  /** Where `token` is undefined. */
+  readonly tokenFile: string | undefined
   readonly tables: string | undefined
   readonly retry: Readonly<Record<ShieldRetryStep, RetryPolicy>>
   readonly redactKey: ((key: string) => string) | undefined
@@ -132,7 +147,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
   }
   return {
     hubs,
-    token: options.token ?? env['FIREBREAK_TOKEN'],
+    ...tokenOf(options, env),
     tables,
     serviceId,
     hostId,
@@ -157,6 +172,14 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     runtime,
     hubTransport: options.hubTransport ?? webSocketHubs,
   }
+}
+
+/** What the call names comes before the environment. */
+function tokenOf({ token, tokenFile }: ShieldOptions, env: NodeJS.ProcessEnv) {
+  if (token !== undefined || tokenFile !== undefined)
+    return { token, tokenFile: token === undefined ? tokenFile : undefined }
+  const byVariable = env['FIREBREAK_TOKEN']
+  return { token: byVariable, tokenFile: byVariable === undefined ? env['FIREBREAK_TOKEN_FILE'] : undefined }
 }
 
 function retryOf(chosen: ShieldOptions['retry'], variable: string | undefined): ResolvedShieldOptions['retry'] {

@@ -7,6 +7,7 @@ import {
   type HelloPayload,
   type InspectPayload,
   parseKeyText,
+  type RefusedPayload,
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'
@@ -15,6 +16,7 @@ import type { Rule } from '@firebreak/core/rules'
 import { ClusterShield } from './cluster-shield.ts'
 import { DiskTier } from './disk/disk-tier.ts'
 import { pass, type Verdict } from './gate/verdict.ts'
+import { AppToken } from './hub/app-token.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'
@@ -57,6 +59,7 @@ export class Shield {
   #isOff = false
   /** False while the connected hub may not know that the switch is on. */
   #maySwitchOn = false
+  readonly #token: AppToken
   #heartbeatMs = 1000
   #timer: TimerHandle | undefined
   #statusAt: number
@@ -68,7 +71,7 @@ export class Shield {
     this.trouble = new Trouble(resolved.onWarning)
     const runtime = guardRuntime(resolved.runtime, this.trouble)
     this.options = { ...resolved, runtime }
-    const { hubs, token, hubTransport: transport, maxQueuedReports, maxQueuedEntries } = this.options
+    const { hubs, hubTransport: transport, maxQueuedReports, maxQueuedEntries } = this.options
     const { clock, timers } = runtime
     this.#clock = clock
     const { diskTier } = this.options
@@ -84,9 +87,10 @@ export class Shield {
       askForSnapshot: (reason) => this.#link.send('resync', { reason }),
     })
     this.#statusAt = clock.now()
+    this.#token = new AppToken(this.options, this.trouble)
     this.#link = new HubLink({
       urls: hubs,
-      token,
+      token: this.#token,
       transport,
       reporter: this.options,
       maxQueuedReports,
@@ -226,7 +230,8 @@ export class Shield {
   }
 
   #hello(): HelloPayload {
-    const { serviceId, hostId, instanceId, agent, token, runtime } = this.options
+    const { serviceId, hostId, instanceId, agent, runtime } = this.options
+    const token = this.#token.current
     return {
       serviceId,
       hostId,
@@ -277,10 +282,27 @@ export class Shield {
         this.#probe.ask(decodeJsonPayload<'probe'>(frame))
         return
       case 'refused': {
-        const { code, reason } = decodeJsonPayload<'refused'>(frame)
-        this.trouble.note('hub-refused', `the hub refused this process: ${reason} (${code})`)
+        this.#refused(decodeJsonPayload<'refused'>(frame))
         return
       }
+    }
+  }
+
+  #refused({ code, reason }: RefusedPayload): void {
+    const { current, file } = this.#token
+    if (code !== 'FB_TOKEN_REFUSED') {
+      this.trouble.note('hub-refused', `the hub refused this process: ${reason} (${code})`)
+    } else if (current === undefined) {
+      this.trouble.note(
+        'hub-refused',
+        `the hub at ${this.#link.hubUrl} requires an app token, and this process has none; set FIREBREAK_TOKEN, FIREBREAK_TOKEN_FILE or the option token`,
+      )
+    } else if (!this.#token.renew()) {
+      const where = file === undefined ? '' : ` (${file})`
+      this.trouble.note(
+        'hub-refused',
+        `the hub at ${this.#link.hubUrl} does not accept the app token of this process${where}: it is unknown there, expired or revoked; give it a current one, from "firebreak token create --app" or "firebreak token rotate"`,
+      )
     }
   }
 

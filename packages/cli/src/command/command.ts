@@ -6,7 +6,10 @@ export interface CommandIo {
   readonly stdin: NodeJS.ReadStream
   readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number }
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean }
-  /** Ends at Ctrl-C or SIGTERM: a command then prints what it has and returns. */
+  /**
+   * Ends at Ctrl-C or SIGTERM: a command that has asked for it then prints what it has and returns; any other is stopped
+   * where it is.
+   */
   readonly signal: AbortSignal
 }
 
@@ -29,6 +32,8 @@ export interface Command {
   readonly flags?: readonly string[]
   /** Moves the cursor and colours text itself, and sanitises all foreign text that it writes. @default false */
   readonly drawsScreen?: boolean
+  /** Ctrl-C and SIGTERM do not end it halfway; a second one does. @default false */
+  readonly finishes?: boolean
   /**
    * Runs with the words after the command's name; returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 `--fail-on`
    * or `--diff`.

@@ -24,13 +24,15 @@ export async function main(): Promise<number> {
     stderr: process.stderr,
     signal: ended.signal,
   })
-  // A driver that still holds a connection or a timer must not keep a process that was told to end.
-  if (ended.signal.aborted) setTimeout(() => process.exit(code), lingerMs).unref()
+  // A driver that still holds a connection or a timer must not keep a process that is done or was told to end.
+  const leave = () => process.exit(code)
+  if (ended.signal.aborted) setTimeout(leave, lingerMs).unref()
+  else ended.signal.addEventListener('abort', leave)
   return code
 }
 
 /** How long a command that was stopped, and has returned, may still hold its process. */
-const lingerMs = 5000
+const lingerMs = 2000
 
 /** How often to check whether npm's shell is still running. */
 const npmCheckMs = 250

@@ -36,8 +36,10 @@ export async function runCommand(
     io.stdout.write(command.help)
     return 0
   }
+  const stop = new Stop(command.drawsScreen ? io : plain, io.signal)
   try {
-    return await command.run(rest, command.drawsScreen ? io : plain)
+    if (command.finishes) return await command.run(rest, stop.io)
+    return await Promise.race([command.run(rest, stop.io), stop.stopped])
   } catch (error) {
     const isUsage = isWrongUsage(error)
     const said = takenPort(error, rest, io) ?? unknownFlag(error, command) ?? (error as Error).message
@@ -45,6 +47,32 @@ export async function runCommand(
     if (isUsage) plain.stderr.write(`See: firebreak help ${name}\n`)
     else if (io.env['FIREBREAK_DEBUG']) plain.stderr.write(`${(error as Error).stack}\n`)
     return isUsage ? 2 : 1
+  }
+}
+
+/**
+ * Stops a command that does not watch the signal itself: it only waits, mostly for a hub or a store, and would wait on.
+ */
+class Stop {
+  readonly io: CommandIo
+  /** Rejects when the command is stopped. */
+  readonly stopped: Promise<never>
+  #isWatched = false
+
+  constructor(io: CommandIo, signal: AbortSignal) {
+    const watched = () => {
+      this.#isWatched = true
+      return signal
+    }
+    this.io = Object.defineProperty({ ...io }, 'signal', { get: watched, enumerable: true })
+    this.stopped = new Promise((_, reject) => {
+      const stop = () => {
+        if (!this.#isWatched) reject(new Error('stopped before it was done'))
+      }
+      if (signal.aborted) stop()
+      else signal.addEventListener('abort', stop, { once: true })
+    })
+    this.stopped.catch(() => {})
   }
 }
 

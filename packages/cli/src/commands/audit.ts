@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { type AuditEntry, type AuditHead, plainText } from '@firebreak/core'
 import { AuditCheck, type AuditVerdict, formatHead, openStoreAt, parseHead } from '@firebreak/hub'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
-import { storeOptions, storePlace } from '../connect/store-place.ts'
+import { placeOrder, storeOptions, storeOrHub } from '../connect/store-place.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
 import type { Column } from '../output/table.ts'
@@ -58,7 +58,7 @@ Options:
   --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
   --hub URL             the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 ${formatHelp}
-`,
+${placeOrder}`,
   async run(args, io) {
     const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options })
     const [action = 'list'] = positionals
@@ -82,7 +82,7 @@ ${formatHelp}
 }
 
 async function sourceOf(values: Values, io: CommandIo): Promise<AuditSource> {
-  const place = storePlace(values, io)
+  const place = storeOrHub(values, io)
   if (place === undefined) {
     const api = HubApi.of(values.hub, io)
     return {

@@ -46,6 +46,8 @@ ${placeHelp}`,
 }
 
 export const restore: Command = {
+  // A store that is half restored would be neither empty nor whole.
+  finishes: true,
   flags: Object.keys(placeOptions),
   help: `Read a backup into an empty store. Start the hub afterwards.
 

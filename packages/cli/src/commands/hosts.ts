@@ -1,11 +1,15 @@
 import { parseArgs } from 'node:util'
 import type { HostView } from '@firebreak/core'
-import { type Command, UsageError } from '../command/command.ts'
-import { HubApi } from '../hub-api/hub-api.ts'
-import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
+import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { HubApi, hubUrls } from '../hub-api/hub-api.ts'
+import { hubShareOf, processesText } from '../hub-api/other-hubs.ts'
+import { type FormatValues, formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
 import type { Column } from '../output/table.ts'
 
-const columns: readonly Column<HostView>[] = [
+/** A process, and the hub that listed it where several were asked. */
+type HostRow = HostView & { readonly hub?: string }
+
+const columns: readonly Column<HostRow>[] = [
   { title: 'SERVICE', text: (host) => host.serviceId },
   { title: 'HOST', text: (host) => host.hostId },
   { title: 'PROCESS', text: (host) => host.instanceId, isFlexible: true },
@@ -16,6 +20,8 @@ const columns: readonly Column<HostView>[] = [
   { title: 'WATCHERS', text: (host) => host.watchers.map(({ kind, state }) => `${kind}:${state}`).join(' ') },
   { title: 'SEEN', text: (host) => new Date(host.lastSeenAt).toISOString() },
 ]
+
+const hubColumn: Column<HostRow> = { title: 'HUB', text: ({ hub }) => hub }
 
 interface BarredView {
   readonly id: string
@@ -34,10 +40,12 @@ const barredColumns: readonly Column<BarredView>[] = [
 export const hosts: Command = {
   subcommands: ['bar', 'unbar', 'barred'],
   flags: ['hub', 'why', 'json', 'ndjson', 'csv'],
-  help: `The live processes that report to the hub, their table versions and the state of their watchers.
+  help: `The live processes that report to a hub, their table versions and the state of their watchers. Each process reports to one of
+the hubs: name all of them to see every process.
 
 Examples:
   firebreak hosts
+  firebreak hosts --hub http://hub-1:7070,http://hub-2:7070
   firebreak hosts --json
   firebreak hosts bar shop/host-1/4711 --why 'reports false counts'
   firebreak hosts unbar shop/host-1/4711
@@ -45,7 +53,7 @@ Examples:
 
 Options:
   --why TEXT  why a process is blocked, shown to other operators
-  --hub URL   the hub (env FIREBREAK_HUB; default: the running "firebreak up")
+  --hub URL   the hub, or several separated by commas (env FIREBREAK_HUB; default: the running "firebreak up")
 ${formatHelp}
 `,
   async run(args, io) {
@@ -57,8 +65,7 @@ ${formatHelp}
     const api = HubApi.of(values.hub, io)
     const [action, id] = positionals
     if (action === undefined) {
-      const answer = await api.call<{ hosts: HostView[] }>('GET', '/v1/hosts')
-      printRecords(io, values, columns, answer.hosts, 'No process reports to this hub.')
+      await list(hubUrls(values.hub, io), values, io)
     } else if (action === 'barred') {
       const { barred } = await api.call<{ barred: BarredView[] }>('GET', '/v1/barred')
       printRecords(io, values, barredColumns, barred, 'No process is blocked.')
@@ -73,4 +80,43 @@ ${formatHelp}
     }
     return 0
   },
+}
+
+async function list(urls: readonly string[], values: FormatValues, io: CommandIo): Promise<void> {
+  const answers = await Promise.all(
+    urls.map(async (url) => {
+      const api = HubApi.of(url, io)
+      try {
+        const { hosts } = await api.call<{ hosts: HostView[] }>('GET', '/v1/hosts')
+        return { url, hosts, share: await hubShareOf(api) }
+      } catch (failure) {
+        return { url, failure: failure as Error }
+      }
+    }),
+  )
+  const heard = answers.filter((answer) => answer.hosts !== undefined)
+  if (heard.length === 0) throw answers[0]!.failure!
+  for (const { url, failure } of answers) {
+    if (failure !== undefined) io.stderr.write(`The processes of the hub at ${url} are missing: ${failure.message}\n`)
+  }
+  const isOne = urls.length === 1
+  const rows = heard.flatMap(({ url, hosts }) => hosts.map((host): HostRow => (isOne ? host : { ...host, hub: url })))
+  const shown = isOne ? columns : [...columns, hubColumn]
+  printRecords(io, values, shown, withoutMoved(rows), isOne ? 'No process reports to this hub.' : 'No process reports.')
+  const share = heard[0]!.share
+  if (share === undefined || share.hubs <= urls.length) return
+  const others = isOne ? ` ${processesText(share.otherProcesses)} to the others;` : ''
+  const which = isOne
+    ? `This is hub ${share.hubId}, one of ${share.hubs}:`
+    : `${urls.length} of ${share.hubs} hubs were asked:`
+  io.stderr.write(
+    `${which}${others} name every hub in --hub or FIREBREAK_HUB, separated by commas, to see all processes.\n`,
+  )
+}
+
+/** A process that has moved is still listed for a while by the hub that it left. */
+function withoutMoved(rows: readonly HostRow[]): readonly HostRow[] {
+  const nameOf = ({ serviceId, hostId, instanceId }: HostRow) => `${serviceId}/${hostId}/${instanceId}`
+  const connected = new Set(rows.filter(({ isConnected }) => isConnected !== false).map(nameOf))
+  return rows.filter((row) => row.isConnected !== false || !connected.has(nameOf(row)))
 }

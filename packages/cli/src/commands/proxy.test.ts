@@ -1,4 +1,6 @@
-import { startRedis, waitFor } from '@firebreak/testkit'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import type { CommandIo } from '../command/command.ts'
 import { proxy, proxyOptionsOf } from './proxy.ts'
@@ -125,4 +127,36 @@ test('how a lost watcher is retried is a flag, a variable and a setting, and a w
   expect(proxyOptionsOf(words.slice(0, 2), { env: {}, stderr }).shield).not.toHaveProperty('retry')
   for (const line of ['tracking atEnd=drop', 'traking tries=5', 'tracking tries=-1'])
     expect(() => proxyOptionsOf([...words.slice(0, 3), line], { env: {}, stderr })).toThrow(/retry/)
+})
+
+test('an address is warned of only where it holds a password', () => {
+  const said = (upstream: string) => {
+    let text = ''
+    const io = { env: {}, stderr: { write: (line: string) => (text += line) !== '' } as never }
+    proxyOptionsOf(['--upstream', upstream], io)
+    return text
+  }
+  for (const address of [
+    '10.0.0.5:6379',
+    'redis://app@10.0.0.1:7000,10.0.0.2:7000/0',
+    'unix:///var/run/redis/redis-server.sock',
+  ])
+    expect(said(address)).toBe('')
+  for (const address of [
+    'redis://:se/cret@10.0.0.5:6379',
+    'app:secret@10.0.0.5:6379',
+    'unix://:secret@/run/redis.sock',
+  ])
+    expect(said(address)).toContain('--upstream is visible to every user of this machine (ps)')
+})
+
+test('a token in a file stays there, so that the proxy can read a rotated one', () => {
+  const file = join(temporaryFolder('proxy-token'), 'token')
+  writeFileSync(file, 'app-token-0123456789\n', { mode: 0o600 })
+  const shield = (env: Record<string, string>) =>
+    proxyOptionsOf(['--hub', 'http://127.0.0.1:7070'], { env, stderr: process.stderr }).shield
+  for (const variable of ['FIREBREAK_TOKEN_FILE', 'FIREBREAK_PROXY_TOKEN_FILE']) {
+    expect(shield({ [variable]: file })).toEqual({ hubs: ['http://127.0.0.1:7070'], tokenFile: file })
+  }
+  expect(shield({ FIREBREAK_TOKEN: 'app-token' })).toMatchObject({ token: 'app-token' })
 })

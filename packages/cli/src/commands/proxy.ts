@@ -98,7 +98,8 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     ...((hub !== undefined || tables !== undefined) && {
       shield: {
         hubs: hub ?? [],
-        ...known({ tables, token, serviceId: service, redisClusterId: clusterId, hostId, instanceId, showsValues }),
+        ...tokenOf(token, settings, io),
+        ...known({ tables, serviceId: service, redisClusterId: clusterId, hostId, instanceId, showsValues }),
         ...known({ leaseMs, fallbackTtlMs, canaryMs, maxKeys, maxQueuedReports, maxQueuedEntries }),
         ...known({ limitProcesses, maxLimitWaiting, maxLimitWaitMs, limitDeadlineMs, redactKeys, redactSecret }),
         ...(diskFolder !== undefined && { diskTier: { path: diskFolder, ...known(disk) } }),
@@ -108,6 +109,12 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     }),
     ...(settings.otlp !== undefined && { otlp: settings.otlp }),
   }
+}
+
+/** A token that a file holds is left in it: the proxy reads the file again when the token is rotated. */
+function tokenOf(token: string | undefined, settings: CommandSettings, { env }: Pick<CommandIo, 'env'>) {
+  const place = token === undefined ? '' : settings.placeOf('token')
+  return place.endsWith('_FILE') ? known({ tokenFile: env[place] }) : known({ token })
 }
 
 function retryOf(lines: readonly string[]) {

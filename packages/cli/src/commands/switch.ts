@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { HostView } from '@firebreak/core'
 import type { Command, CommandIo } from '../command/command.ts'
-import { HubApi, hubUrls } from '../hub-api/hub-api.ts'
+import { HubApi, HubCallError, hubUrls } from '../hub-api/hub-api.ts'
 
 /** A hub or sensor that does not answer by then counts as unconfirmed. */
 const confirmMs = 5000
@@ -25,12 +25,37 @@ Options:
       const isOff = name === 'off'
       if (urls.length > 1) return tellEach(urls, isOff, said, io)
       const api = HubApi.of(urls[0], io)
-      const { isStored } = await api.call<SwitchAnswer>('POST', '/v1/switch', { isOff })
+      const { isStored } = await api.call<SwitchAnswer>('POST', '/v1/switch', { isOff }).catch((error: unknown) => {
+        throw isUnanswered(error)
+          ? new HubCallError(`${whyNot(error)}: nothing was switched.\n${withoutHub(isOff)}`, { cause: error })
+          : error
+      })
       io.stdout.write(`${said} (hub ${api.url}).\n`)
       if (isStored === false) io.stdout.write(notStored)
       return 0
     },
   }
+}
+
+/** True if no hub answered at all; what a hub has refused is told as it says it. */
+function isUnanswered(error: unknown): error is HubCallError {
+  return error instanceof HubCallError && error.isUnanswered
+}
+
+/** Which hub was tried, without the advice to start one. */
+function whyNot({ message }: HubCallError): string {
+  return message.split('; start one')[0]!
+}
+
+/** What works while no hub answers. */
+function withoutHub(isOff: boolean): string {
+  const others =
+    'If there are other hubs, name all of them: --hub URL,URL or FIREBREAK_HUB; one that answers is enough.'
+  if (!isOff) return `${others}\nOtherwise run this again when a hub is back.`
+  return `${others}
+Without any hub: set FIREBREAK=off in the environment of an application or a proxy and restart it; it then passes
+everything through. The others stop handling keys when their tables expire, after a minute without a hub. Run this again
+when a hub is back: every process follows within a second.`
 }
 
 /** `isStored` is missing from hubs of earlier versions. */
@@ -50,7 +75,7 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
         const { isStored } = await within(api.call<SwitchAnswer>('POST', '/v1/switch', { isOff }))
         return { api, isStored, sensors: await followed(api, isOff) }
       } catch (error) {
-        return { api, failure: (error as Error).message }
+        return { api, failure: whyNot(error as HubCallError) }
       }
     }),
   )
@@ -72,6 +97,7 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
   const late = sensors.filter((sensor) => sensor.isOff !== isOff).length
   const isWhole = confirmed.length === urls.length && late === 0
   const again = isOff ? 'Not everything is off: run this again.' : 'Not everything is back on: run this again.'
+  if (confirmed.length === 0) io.stdout.write(`${withoutHub(isOff)}\n`)
   const missing = `Every sensor of these has followed; a hub that did not answer follows when it is back and shares their store, otherwise run this again then.`
   const partly = late === 0 ? missing : again
   const outcome = confirmed.length === 0 ? 'Nothing was switched.' : isWhole ? `${said}.` : partly

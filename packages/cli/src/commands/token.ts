@@ -10,7 +10,7 @@ import {
 } from '@firebreak/hub'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { askSecret } from '../connect/ask-secret.ts'
-import { storeOptions, storePlace } from '../connect/store-place.ts'
+import { placeOrder, storeOptions, storeOrHub } from '../connect/store-place.ts'
 import { durationMs } from '../flags/quantities.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
@@ -18,6 +18,10 @@ import type { Column } from '../output/table.ts'
 
 const subcommands = ['create', 'list', 'rotate', 'revoke']
 const time = (at: number | null) => (at === null ? 'never' : new Date(at).toISOString())
+
+/** Until when each replaced token is accepted. */
+const oldTokens = ({ tokens }: CredentialView) =>
+  tokens.filter(({ expiresAt }) => expiresAt !== null).map(({ expiresAt }) => time(expiresAt))
 
 const columns: readonly Column<CredentialView>[] = [
   { title: 'ID', text: ({ id }) => id },
@@ -30,11 +34,7 @@ const columns: readonly Column<CredentialView>[] = [
   { title: 'LAST USED', text: ({ lastUsedAt }) => time(lastUsedAt) },
   {
     title: 'OLD TOKEN UNTIL',
-    text: ({ tokens }) =>
-      tokens
-        .filter(({ expiresAt }) => expiresAt !== null)
-        .map(({ expiresAt }) => time(expiresAt))
-        .join(' '),
+    text: (credential) => oldTokens(credential).join(' '),
   },
   { title: 'CREATED', text: ({ createdAt, createdBy }) => `${time(createdAt)} by ${createdBy}` },
 ]
@@ -91,11 +91,15 @@ Options:
   --role ROLE           … viewer, operator or admin
   --ask-password        also set a password for signing in; prompted for, or read from the first line of stdin
   --certificate NAME    a name in a client certificate that is accepted instead of the token; may be repeated
-  --grace TIME          how long a replaced token is still accepted (default 24h)
+  --grace TIME          how long the replaced token is still accepted (default 24h), at most: earlier ones that would be accepted
+                        for longer end then too, so that --grace 0s ends all of them
   --data-folder DIR     change the tokens of this store, without asking a hub (env FIREBREAK_HUB_DATA_FOLDER)
   --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
   --hub URL             the hub; needs an admin's token in FIREBREAK_TOKEN (env FIREBREAK_HUB)
 ${formatHelp}
+${placeOrder}
+LAST USED is when a process last connected with the token or a person last made a request with it, within ten seconds; a
+process that stays connected does not renew it. OLD TOKEN UNTIL is when each replaced token stops being accepted.
 `,
   async run(args, io) {
     const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options })
@@ -120,6 +124,9 @@ ${formatHelp}
           action === 'create'
             ? await tokens.create(body)
             : await tokens.rotate(name!, durationMs('grace', values.grace ?? '24h'))
+        const ends = oldTokens(made.credential).join(', ')
+        if (action === 'rotate')
+          io.stderr.write(ends === '' ? 'No other token is accepted.\n' : `Old token until ${ends}.\n`)
         // Alone on stdout, so that a script can read it.
         io.stderr.write(`Token of ${made.credential.name}, shown only once:\n`)
         io.stdout.write(`${made.token}\n`)
@@ -148,7 +155,7 @@ async function bodyOf(values: Values, io: CommandIo): Promise<unknown> {
 }
 
 async function tokensOf(values: Values, io: CommandIo): Promise<Tokens> {
-  const place = storePlace(values, io)
+  const place = storeOrHub(values, io)
   if (place !== undefined) return tokensOfStore(place)
   const api = HubApi.of(values.hub, io)
   const at = (id: string) => `/v1/tokens/${encodeURIComponent(id)}`

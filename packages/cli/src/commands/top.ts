@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { type KeyDetail, type Overview, plainLines } from '@firebreak/core'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
+import { type HubShare, hubShareOf } from '../hub-api/other-hubs.ts'
 import { helpLine, type LostHub, renderTop } from '../top/render-top.ts'
 import {
   chosenRow,
@@ -28,7 +29,7 @@ Examples:
   firebreak top --once --json
 
 Options:
-  --hub URL      the hub (env FIREBREAK_HUB; default: the running "firebreak up")
+  --hub URL      the hub; of several separated by commas, the first that answers (env FIREBREAK_HUB; default: the running "firebreak up")
   --interval MS  refresh interval (default 1000)
   --sort NAME    rate, share, writes, bytes, minute or name (default rate)
   --filter TEXT  only keys, clusters and rules that contain it
@@ -62,7 +63,9 @@ their time.
     for (;;) {
       const overview = await api.call<Overview>('GET', '/v1/overview')
       io.stdout.write(
-        values.json ? plainLines(`${JSON.stringify(overview)}\n`) : screenOf(overview, io, values.once, state),
+        values.json
+          ? plainLines(`${JSON.stringify(overview)}\n`)
+          : screenOf(overview, await hubShareOf(api), io, values.once, state),
       )
       if (values.once) return 0
       await pause(intervalMs, io.signal)
@@ -71,8 +74,14 @@ their time.
   },
 }
 
-function screenOf(overview: Overview, io: CommandIo, isOnce: boolean, state: TopState): string {
-  const screen = renderTop(overview, terminalOf(io), state)
+function screenOf(
+  overview: Overview,
+  share: HubShare | undefined,
+  io: CommandIo,
+  isOnce: boolean,
+  state: TopState,
+): string {
+  const screen = renderTop(overview, terminalOf(io), state, undefined, { share })
   return io.stdout.isTTY && !isOnce ? `\u001b[H\u001b[2J${screen}` : screen
 }
 
@@ -94,6 +103,7 @@ class TopScreen {
   #state: TopState
   #overview: Overview | undefined
   #detail: KeyDetail | undefined
+  #share: HubShare | undefined
   #heardAt = new Date(0)
   #lost: LostHub | undefined
   /** The current action: the next key press must not overtake it at the hub. */
@@ -152,6 +162,7 @@ class TopScreen {
   async #look(): Promise<void> {
     if (!this.#state.isPaused || this.#overview === undefined) {
       this.#overview = await this.#api.call<Overview>('GET', '/v1/overview')
+      this.#share = await hubShareOf(this.#api)
       this.#heardAt = new Date()
       this.#lost = undefined
       await this.#lookAtChosen()
@@ -169,7 +180,10 @@ class TopScreen {
     if (this.#overview === undefined || this.#end.signal.aborted) return
     const terminal = terminalOf(this.#io)
     const inner = { ...terminal, rows: terminal.rows - 1 }
-    const screen = renderTop(this.#overview, inner, this.#state, this.#detail, this.#lost)
+    const screen = renderTop(this.#overview, inner, this.#state, this.#detail, {
+      lost: this.#lost,
+      share: this.#share,
+    })
     // Drawn line by line over the old content: clearing the screen first would flicker.
     this.#io.stdout.write(`\u001b[H${`${screen}${helpLine(terminal)}`.replaceAll('\n', '\u001b[K\n')}\u001b[K\u001b[J`)
   }

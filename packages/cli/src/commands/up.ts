@@ -4,6 +4,7 @@ import { stderrLogger } from '../command/stderr-logger.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { CommandSettings, flagsOf, helpOf } from '../flags/command-settings.ts'
 import { defaultDataFolder } from '../up/running-file.ts'
+import { snippetOf } from '../up/snippet.ts'
 import { startUp, type Up } from '../up/up.ts'
 import { upSettings } from '../up/up-settings.ts'
 
@@ -14,6 +15,7 @@ export const up: Command = {
 Examples:
   firebreak up
   REDIS_URL=redis://10.0.0.5:6379 firebreak up
+  REDIS_URL=redis://10.0.0.1:7000,10.0.0.2:7000 firebreak up     (nodes of a Redis Cluster)
   firebreak up --port 7070 --data ./firebreak-data
 
 ${helpOf(upSettings)}
@@ -47,15 +49,13 @@ interface UpValues {
   readonly logLevel?: string
 }
 
-const packageName = 'firebreak'
-
 function greet({ hub, redis, proxyUrl, takenPorts }: Up, io: CommandIo): void {
   io.stdout.write(`
 Firebreak is up.
 
   Console  ${hub.url}
   Proxy    ${proxyUrl}   point any Redis client here
-  Redis    ${redis.url}
+  Redis    ${maskUrl(redis.url)}
            ${redis.description}
 ${others(takenPorts)}
 Try next:
@@ -63,16 +63,13 @@ ${nextSteps(io)}
 
 In your application (npm install firebreak ioredis):
 
-  import { protect } from '${packageName}'
-  import { Redis } from 'ioredis'
-
-  const redis = protect(new Redis('${redis.kind === 'url' ? maskUrl(redis.url) : redis.url}'), {
-    hubs: ['${hub.url}'],
-    serviceId: 'shop',
-  })
-
+${indented(snippetOf(redis, hub.url))}
 Ctrl-C stops everything.
 `)
+}
+
+function indented(code: string): string {
+  return code.replaceAll(/^(?=.)/gm, '  ')
 }
 
 /** Why the addresses are not the usual ones: mostly a forgotten `up` in another folder. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { parseRedisUrl, type RedisTarget, type RedisTlsOptions } from '@firebreak/core/resp'
+import { parseRedisUrls, type RedisTarget, type RedisTlsOptions } from '@firebreak/core/resp'
 import type { DiscoverOptions } from '@firebreak/find'
 import { type CommandIo, UsageError } from '../command/command.ts'
 import type { FlagSpec, FlagValues } from '../flags/flag-table.ts'
@@ -15,7 +15,7 @@ export const connectionFlags: readonly FlagSpec[] = [
     value: 'URL',
     env: 'REDIS_URL',
     isSecret: true,
-    help: 'redis://user@host:port/db, rediss:// for TLS, unix:///path',
+    help: 'redis://user@host:port/db, rediss:// for TLS, unix:///path; of several nodes of a cluster, the first is asked',
   },
   { name: 'host', value: 'NAME', help: 'server, any cluster node, or a Sentinel', env: 'REDIS_HOST' },
   { name: 'port', short: 'p', value: 'N', help: 'its port', env: 'REDIS_PORT' },
@@ -56,7 +56,8 @@ export async function connectionOf(
   // A flag takes precedence over the environment: `--port` means that port even if REDIS_URL names another server.
   const isPlaceGiven = ['host', 'port', 'socket'].some((name) => values.isGiven(name))
   const url = isPlaceGiven && !values.isGiven('url') ? undefined : (values.get('url') ?? runningRedis(values, io))
-  const base: RedisTarget = url === undefined ? {} : parseRedisUrl(url)
+  // Of a cluster several nodes may be named: any of them knows the others.
+  const base: RedisTarget = url === undefined ? {} : parseRedisUrls(url)[0]!
   const password = values.has('ask-password')
     ? await askSecret('Password: ', io)
     : (base.password ?? values.get('password'))

@@ -4,7 +4,7 @@ import { temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { parseFlags } from '../flags/flag-table.ts'
 import { connectionFlags } from './connection-flags.ts'
-import { storePlace } from './store-place.ts'
+import { storeOrHub, storePlace } from './store-place.ts'
 
 const folder = temporaryFolder('secret-setting')
 function secretFile(name: string, text: string, mode = 0o600): string {
@@ -55,4 +55,18 @@ test.each([
 test('a file that others can read is refused with the command that mends it', () => {
   const open = secretFile('open', 'secret', 0o644)
   expect(() => parseFlags(connectionFlags, [], io({ REDISCLI_AUTH_FILE: open }))).toThrow(`chmod 600 ${open}`)
+})
+
+test('where the environment names a store and a hub, the store is used, and stderr says so', () => {
+  const env = { FIREBREAK_HUB: 'http://hub:7070', FIREBREAK_HUB_STORE_URL: 'redis://:secret@store:6379' }
+  const both = io(env)
+  expect(storeOrHub({}, both)).toEqual({ storeUrl: 'redis://:secret@store:6379' })
+  expect(both.said()).toBe(
+    'Using the store of FIREBREAK_HUB_STORE_URL (redis://:***@store:6379), not the hub of FIREBREAK_HUB; to ask the hub, add --hub URL.\n',
+  )
+  const asked = io(env)
+  expect(storeOrHub({ hub: 'http://hub:7070' }, asked)).toBeUndefined()
+  // A flag comes before every variable.
+  expect(storeOrHub({ 'data-folder': '/data' }, asked)).toEqual({ dataFolder: '/data' })
+  expect(asked.said()).toBe('')
 })

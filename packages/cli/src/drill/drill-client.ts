@@ -1,11 +1,11 @@
 // One client process of the drill: an ordinary ioredis client, protected, driven by orders over IPC.
 import { peek, protect, shieldOf } from '@firebreak/client'
-import { ioredisOptions } from '@firebreak/redis'
-import { Redis } from 'ioredis'
+import { type RedisPlace, redisClient } from '../redis-source/redis-client.ts'
 import { type DrillNews, type DrillOrder, machineTime } from './drill-messages.ts'
 
-const [redisUrl, hubUrl, instanceId] = process.argv.slice(2) as [string, string, string]
-const redis = protect(new Redis(ioredisOptions(redisUrl)), {
+const [hubUrl, instanceId] = process.argv.slice(2) as [string, string]
+const place = JSON.parse(process.env['FIREBREAK_DRILL_REDIS']!) as RedisPlace
+const redis = protect(redisClient(place), {
   hubs: [hubUrl],
   serviceId: 'drill',
   instanceId,

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import type { RedisPlace } from '../redis-source/redis-client.ts'
 import type { DrillNews, DrillNotes, DrillOrder } from './drill-messages.ts'
 
 type NewsOf<Kind extends DrillNews['kind']> = Extract<DrillNews, { kind: Kind }>
@@ -12,14 +13,16 @@ export class DrillFleet {
   readonly #closed = new AbortController()
 
   /** Starts `count` client processes, assigned to the hubs in turn, and waits until all can reach Redis. */
-  static async start(count: number, redisUrl: string, hubUrls: readonly string[]): Promise<DrillFleet> {
+  static async start(count: number, redis: RedisPlace, hubUrls: readonly string[]): Promise<DrillFleet> {
     const fleet = new DrillFleet()
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     const file = fileURLToPath(new URL(`./drill-client.${extension}`, import.meta.url))
     const execArgv = ['--conditions=firebreak-source', '--disable-warning=ExperimentalWarning']
+    // Not an argument: it may hold a password, and others see arguments.
+    const env = { ...process.env, FIREBREAK_DRILL_REDIS: JSON.stringify(redis) }
     for (let client = 0; client < count; client++) {
-      const args = [redisUrl, hubUrls[client % hubUrls.length]!, `drill-${client}`]
-      const child = fork(file, args, { execArgv })
+      const args = [hubUrls[client % hubUrls.length]!, `drill-${client}`]
+      const child = fork(file, args, { execArgv, env })
       fleet.#children.push(child)
       child.on('message', (news) => {
         for (const listener of fleet.#listeners) listener(client, news as DrillNews)

@@ -1,5 +1,5 @@
 import { FirebreakError, type HistoryEvent, keyText } from '@firebreak/core'
-import type { Redis } from 'ioredis'
+import { Cluster, type Redis } from 'ioredis'
 import type { HubApi } from '../hub-api/hub-api.ts'
 import { type AcknowledgedWrite, crossingAt, highestAlone, judgeWrites, type Spread, spread } from './drill-figures.ts'
 import type { DrillFleet } from './drill-fleet.ts'
@@ -40,7 +40,7 @@ const writeEveryMs = 100
 export class DrillRun {
   readonly #threshold: number
   readonly #fleet: DrillFleet
-  readonly #writer: Redis
+  readonly #writer: Redis | Cluster
   readonly #api: HubApi
   readonly #detected: number[] = []
   readonly #delivered: number[] = []
@@ -52,7 +52,7 @@ export class DrillRun {
   #errors = 0
   readonly #gets = { before: 0, beforeMs: 0, after: 0, afterMs: 0, readsAfter: 0 }
 
-  constructor(threshold: number, fleet: DrillFleet, writer: Redis, api: HubApi) {
+  constructor(threshold: number, fleet: DrillFleet, writer: Redis | Cluster, api: HubApi) {
     this.#threshold = threshold
     this.#fleet = fleet
     this.#writer = writer
@@ -165,10 +165,11 @@ export class DrillRun {
     return events.find((event) => event.kind === 'hot' && event.key === keyText(key))?.at ?? Number.NaN
   }
 
-  /** Redis' own count of GET. */
+  /** Redis' own count of GET, of a cluster summed over its masters. */
   async #getCalls(): Promise<number> {
-    const stats = await this.#writer.info('commandstats')
-    return Number(stats.match(/cmdstat_get:calls=(\d+)/)?.[1] ?? 0)
+    const servers = this.#writer instanceof Cluster ? this.#writer.nodes('master') : [this.#writer]
+    const stats = await Promise.all(servers.map((server) => server.info('commandstats')))
+    return stats.reduce((sum, text) => sum + Number(text.match(/cmdstat_get:calls=(\d+)/)?.[1] ?? 0), 0)
   }
 }
 

@@ -1,8 +1,7 @@
 import { FirebreakError } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
-import { ioredisOptions } from '@firebreak/redis'
-import { Redis } from 'ioredis'
 import { HubApi } from '../hub-api/hub-api.ts'
+import { redisClient } from '../redis-source/redis-client.ts'
 import { openRedis } from '../redis-source/redis-source.ts'
 import { DrillFleet } from './drill-fleet.ts'
 import { type DrillResult, DrillRun, windowMs } from './drill-run.ts'
@@ -36,13 +35,13 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
   const hub = options.hubUrls === undefined ? await startHub({ logLevel: 'error' }) : undefined
   const hubUrls = options.hubUrls ?? [hub!.url]
   const api = new HubApi([hubUrls[0]!], options.token)
-  const writer = new Redis(ioredisOptions(source.url))
+  const writer = redisClient(source)
   let fleet: DrillFleet | undefined
   try {
     // Above the rules of a hub that is already in use.
     const rule = { prefix: 'drill:', threshold, windowMs, strategy: 'LocalCache', priority: 1000 }
     await api.call('PUT', '/v1/rules/drill', rule)
-    fleet = await DrillFleet.start(clients, source.url, hubUrls)
+    fleet = await DrillFleet.start(clients, { targets: source.targets, isCluster: source.isCluster }, hubUrls)
     onProgress(`${clients} clients on ${source.description}; hub ${hubUrls.join(', ')}`)
     const run = new DrillRun(threshold, fleet, writer, api)
     const wholeRun = async () => {

@@ -8,8 +8,12 @@ export const defaultHubPort = 7070
 
 /** The hub did not answer, or answered with an error. */
 export class HubCallError extends FirebreakError {
-  constructor(message: string, options?: ErrorOptions) {
+  /** No hub has seen the call. */
+  readonly isUnanswered: boolean
+
+  constructor(message: string, { isUnanswered = false, ...options }: ErrorOptions & { isUnanswered?: boolean } = {}) {
     super('FB_HUB_CALL', message, options)
+    this.isUnanswered = isUnanswered
   }
 }
 
@@ -86,7 +90,7 @@ export class HubApi {
       }
       throw new HubCallError(
         `no hub answers at ${this.url}${otherScheme(this.url, cause)}; start one with "firebreak up", or name it with --hub or FIREBREAK_HUB`,
-        { cause },
+        { cause, isUnanswered: true },
       )
     }
     const text = await response.text()

@@ -12,10 +12,13 @@ export const formatOptions = {
 /** The lines of a command's help about them. */
 export const formatHelp = '  --json, --ndjson, --csv  data instead of a table'
 
+/** Which of them was given. */
+export type FormatValues = { readonly [format in keyof typeof formatOptions]: boolean }
+
 /** Prints rows in the requested format. */
 export function printRecords<Row extends object>(
   io: CommandIo,
-  values: { readonly json: boolean; readonly ndjson: boolean; readonly csv: boolean },
+  values: FormatValues,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   emptyText: string,

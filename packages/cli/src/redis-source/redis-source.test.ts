@@ -1,5 +1,14 @@
 import { existsSync } from 'node:fs'
-import { freePort, startRedis, startSource, waitFor } from '@firebreak/testkit'
+import {
+  freePort,
+  makeAuthority,
+  redisProgram,
+  startChild,
+  startRedis,
+  startSource,
+  temporaryFolder,
+  waitFor,
+} from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openRedis, type RedisSource } from './redis-source.ts'
@@ -24,6 +33,21 @@ describe('which Redis is used', () => {
     await source.stop()
     await expect(openRedis({ url: 'nonsense' })).rejects.toMatchObject({ code: 'FB_REDIS_URL' })
   })
+})
+
+test('where a server speaks TLS and the URL does not, or the other way round, the error says what to write', async () => {
+  const authority = makeAuthority(temporaryFolder('redis-source'))
+  const { certFile, keyFile } = authority.issue('localhost')
+  const tlsPort = await freePort()
+  const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', authority.caFile]
+  const server = startChild(redisProgram(), ['--port', '0', '--tls-port', String(tlsPort), ...files, '--save', ''])
+  await server.printed(/[Rr]eady to accept/)
+  const asked = (url: string) => openRedis({ url, answerWithinMs: 1 })
+  await expect(asked(`redis://127.0.0.1:${tlsPort}`)).rejects.toThrow('. If it uses TLS, write rediss:// instead')
+  await server.stop()
+  const plain = await startRedis()
+  await expect(asked(`rediss://127.0.0.1:${plain.port}`)).rejects.toThrow('. If it does not use TLS, write redis://')
+  await plain.stop()
 })
 
 test('a server that was started for a process that is killed ends with it', async () => {

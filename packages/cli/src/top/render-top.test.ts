@@ -81,7 +81,7 @@ test('equal names of two clusters are told apart, and a long name loses its midd
 
 test('a lost hub takes the verdict back', () => {
   const lost = { heardAt: new Date(), message: 'no hub answers' }
-  const text = renderTop(overview, { columns: 200, rows: 40, isColored: false }, undefined, undefined, lost)
+  const text = renderTop(overview, { columns: 200, rows: 40, isColored: false }, undefined, undefined, { lost })
   expect(text).not.toContain('Safe')
   expect(text).toMatch(/^Unknown: figures of \d\d:\d\d:\d\d, trying again; no hub answers\n/)
   expect(text).toContain('product_100')

@@ -1,4 +1,5 @@
 import { type KeyDetail, type Overview, plainText, readableKey } from '@firebreak/core'
+import { type HubShare, processesText } from '../hub-api/other-hubs.ts'
 import { cutMiddle, fitText, widthOf } from '../output/text-width.ts'
 import { chosenKey, chosenRow, idOf, initialTop, type TopRow, type TopState, topRows } from './top-state.ts'
 
@@ -22,6 +23,13 @@ export interface LostHub {
   readonly message: string
 }
 
+/** What there is to say about the hub itself. */
+export interface TopNotes {
+  readonly lost?: LostHub | undefined
+  /** It is one of several. */
+  readonly share?: HubShare | undefined
+}
+
 /**
  * One screen of `firebreak top`: the verdict, the traffic, one line per key, or one key in detail; all from the same
  * second.
@@ -31,7 +39,7 @@ export function renderTop(
   screen: Screen,
   state: TopState = initialTop,
   detail?: KeyDetail,
-  lost?: LostHub,
+  { lost, share }: TopNotes = {},
 ): string {
   const { rate } = overview
   const reads = rate.redis + rate.local + rate.copies
@@ -44,6 +52,7 @@ export function renderTop(
       lost === undefined ? bold(text, screen) : color(text, 31, screen),
     ),
     `reads ${count(reads)}/s   Redis ${count(rate.redis)}/s   memory ${percent(localShare)}   writes ${count(rate.writes)}/s   limited ${count(rate.limited)}/s   sensors ${overview.sensors.connected}`,
+    ...(share === undefined ? [] : wrap(shareText(share), screen)),
     ...overview.alarms.flatMap((alarm) =>
       wrap(`! ${plainText(alarm.cause)}`, screen).map((text) => color(text, 31, screen)),
     ),
@@ -64,6 +73,10 @@ export function renderTop(
 
 function lostText({ heardAt, message }: LostHub): string {
   return `Unknown: figures of ${timeOf(heardAt)}, trying again; ${plainText(message)}`
+}
+
+function shareText({ hubId, hubs, otherProcesses }: HubShare): string {
+  return `hub ${plainText(hubId)}, one of ${hubs}: reads, writes and sensors are those of its own processes; ${processesText(otherProcesses)} to the others`
 }
 
 /** The key bindings, for the last line of an interactive screen. */

@@ -13,7 +13,7 @@ export const upSettings: SettingTable = {
       default: 'a redis-server or valkey-server on PATH is started, otherwise the embedded Valkey',
       variables: ['REDIS_URL'],
       isSecret: true,
-      summary: 'the Redis to protect',
+      summary: 'the Redis to protect; of a Redis Cluster one node, or several separated by commas',
     },
     {
       name: 'port',

@@ -1,12 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import { pageFolder } from '@firebreak/console'
 import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core/metrics'
-import { addressOf, parseRedisUrl } from '@firebreak/core/resp'
+import { addressOf } from '@firebreak/core/resp'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
-import { ioredisOptions } from '@firebreak/redis'
-import { Redis } from 'ioredis'
+import { type OwnRedis, openRedis as openConnection } from '@firebreak/redis'
 import { UsageError } from '../command/command.ts'
+import { openingUrl } from '../redis-source/redis-client.ts'
 import { openRedis, type RedisSource } from '../redis-source/redis-source.ts'
 import { openSaleDesk } from '../sale/sale-desk.ts'
 import { readRunning, removeRunning, writeRunning } from './running-file.ts'
@@ -56,27 +56,33 @@ export async function startUp(options: UpOptions): Promise<Up> {
     mkdirSync(options.dataFolder, { recursive: true, mode: 0o700 })
     const redis = await openRedis({ url: options.redisUrl })
     ends.push(() => redis.stop())
-    const writer = new Redis({ ...ioredisOptions(redis.url), lazyConnect: true, maxRetriesPerRequest: 1 })
-    writer.on('error', () => {})
-    ends.push(() => writer.disconnect())
-    const sale = openSaleDesk(redis.url)
+    const urls = openingUrl(redis)
+    let writer: Promise<OwnRedis> | undefined
+    ends.push(async () => (await writer?.catch(() => undefined))?.close())
+    const writeValue = async (key: string, value: string) => {
+      writer ??= openConnection(urls)
+      await (await writer).redis.send(['SET', key, value])
+    }
+    // The Redis that is protected may hold a sale; nobody has said that it does.
+    const sale = openSaleDesk(urls, { isAssumed: true })
     ends.push(() => sale.close())
     const services = await openHubServices({ dataFolder: options.dataFolder, workerId: 0, sale })
     ends.push(() => services.close())
     const hub = await onPort(options.hubPort, defaultHubPort, takenPorts, (port) =>
-      startUpHub(options, services, { writer, url: redis.url }, port),
+      startUpHub(options, services, { source: redis, writeValue }, port),
     )
     ends.push(() => hub.close())
     const shield = {
       hubs: [hub.url],
       serviceId: 'proxy',
-      redisClusterId: clusterOf(redis.url),
+      redisClusterId: clusterOf(redis),
       tableFile: false as const,
     }
+    const mode = redis.isCluster ? 'cluster' : 'auto'
     const { otlp, logger } = options
     const telemetry = { ...(otlp && { otlp }), ...(logger && { logger }) }
     const proxy: FirebreakProxy = await onPort(options.proxyPort, defaultProxyPort, takenPorts, (port) =>
-      startProxy({ upstream: redis.url, port, shield, ...telemetry }),
+      startProxy({ upstream: redis.url, mode, port, shield, ...telemetry }),
     )
     ends.push(() => proxy.close())
     const proxyUrl = `redis://127.0.0.1:${proxy.port}`
@@ -97,7 +103,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
 function startUpHub(
   { dataFolder, logLevel = 'warn', otlp }: UpOptions,
   { plugins }: HubServices,
-  redis: { readonly writer: Redis; readonly url: string },
+  { source, writeValue }: { source: RedisSource; writeValue(key: string, value: string): Promise<void> },
   port: number,
 ): Promise<Hub> {
   return startHub({
@@ -109,8 +115,8 @@ function startUpHub(
     port,
     ...(otlp && { otlp }),
     // Lets the console search it for big and hot keys.
-    engines: [`${clusterOf(redis.url)}=${redis.url}`],
-    writeValue: async (_, key, value) => void (await redis.writer.set(key, value)),
+    engines: [`${clusterOf(source)}=${source.url.split(',')[0]}`],
+    writeValue: (_, key, value) => writeValue(key, value),
   })
 }
 
@@ -118,8 +124,8 @@ function startUpHub(
  * The name under which a client without a cluster name reports this Redis, so that the proxy's and the applications'
  * heat are summed.
  */
-function clusterOf(redisUrl: string): string {
-  return addressOf(parseRedisUrl(redisUrl))
+function clusterOf({ targets }: RedisSource): string {
+  return targets.map(addressOf).sort()[0]!
 }
 
 /** Starts something on the requested port; if none, on the default one, or on a free one if that is taken. */

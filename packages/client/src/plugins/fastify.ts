@@ -23,7 +23,9 @@ interface FastifyLike {
  * `app.firebreak.getOrLoad(…)`, and the same as `request.firebreak`. The protection ends when the app closes.
  */
 export async function firebreak(app: FastifyLike, options: PluginOptions): Promise<void> {
-  const handle: FirebreakHandle = openFirebreak(options)
+  // `register` hands Fastify's own options to the plug-in too.
+  const { prefix: _, logLevel: __, logSerializers: ___, ...own } = options as PluginOptions & Record<string, unknown>
+  const handle: FirebreakHandle = openFirebreak(own as PluginOptions)
   app.decorate('firebreak', handle)
   app.decorateRequest('firebreak', { getter: () => handle })
   app.addHook('onClose', async () => handle.close())

@@ -1,8 +1,10 @@
+import { FirebreakError } from '@firebreak/core'
 import type { RedisClient } from '@firebreak/redis'
+import { describeKind } from '../check-options.ts'
 import { type SplitCounter, type SplitCounterOptions, splitCounter } from '../counter/split-counter.ts'
 import { type GetOrLoadOptions, getOrLoad, type Loader } from '../load/get-or-load.ts'
 import { type WatchedKey, watchKey } from '../load/watch-key.ts'
-import { peek, protect, unprotect } from '../protect.ts'
+import { isRedisClient, peek, protect, unprotect } from '../protect.ts'
 import type { ProtectOptions } from '../protect-options.ts'
 
 /** A client to protect, and how. */
@@ -23,7 +25,8 @@ export interface FirebreakHandle {
 }
 
 /** Protects a client and binds what belongs to it. */
-export function openFirebreak({ client, ...options }: PluginOptions): FirebreakHandle {
+export function openFirebreak(given: PluginOptions): FirebreakHandle {
+  const { client, ...options } = checked(given)
   const protectedClient = protect(client, options)
   return {
     client: protectedClient,
@@ -33,4 +36,22 @@ export function openFirebreak({ client, ...options }: PluginOptions): FirebreakH
     splitCounter: (key, counterOptions) => splitCounter(protectedClient, key, counterOptions),
     close: () => unprotect(protectedClient),
   }
+}
+
+/** Tells what a plug-in takes to whoever passes the client itself, or none. */
+function checked(given: unknown): PluginOptions {
+  const form = 'pass { client: redis, hubs: […], serviceId: … }'
+  if (isRedisClient(given)) {
+    throw new FirebreakError(
+      'FB_OPTION_INVALID',
+      `firebreak: this is a client, not the options; ${form}, or call protect(redis) from 'firebreak' where there is no framework`,
+    )
+  }
+  if (typeof given !== 'object' || given === null)
+    throw new FirebreakError('FB_OPTION_INVALID', `firebreak: the options are ${describeKind(given)}; ${form}`)
+  const { client } = given as Partial<PluginOptions>
+  if (client === undefined || client === null) {
+    throw new FirebreakError('FB_OPTION_INVALID', `firebreak: option client is missing; ${form}`)
+  }
+  return given as PluginOptions
 }

@@ -117,7 +117,7 @@ function withoutKubernetes(env: NonNullable<SettingInput['env']>): NonNullable<S
 
 function flagWarning(table: SettingTable, { setting, source, place, value }: ResolvedSetting): string[] {
   if (setting.isSecret !== true || source !== 'flag') return []
-  const warning = secretFlagWarning(place, value, variableOf(table, setting.name))
+  const warning = secretFlagWarning(place, value, variableOf(table, setting.name), setting.isRedisAddress)
   return warning === undefined ? [] : [warning]
 }
 
@@ -125,8 +125,16 @@ function flagWarning(table: SettingTable, { setting, source, place, value }: Res
  * What to say of a secret in a flag: every user of the machine can see it with `ps`. An address is only secret if it
  * contains a password.
  */
-export function secretFlagWarning(place: string, value: unknown, variable: string): string | undefined {
+export function secretFlagWarning(
+  place: string,
+  value: unknown,
+  variable: string,
+  isRedisAddress = false,
+): string | undefined {
   const text = JSON.stringify(value)
+  // In other addresses the path may be the secret.
+  const isRedis = isRedisAddress || /^"(rediss?|unix|redis\+unix):\/\//i.test(text)
+  if (isRedis && !/:.*@/.test(text.replace(/[a-z+]+:\/\//gi, ''))) return undefined
   if (/:\/\//.test(text) && !/:\/\/[^/@"]*:[^/@"]*@|:\/\/[^/"]*\/[^"]{16}/.test(text)) return undefined
   return `${place} is visible to every user of this machine (ps); use ${variable}, or ${variable}_FILE for a file`
 }

@@ -36,6 +36,8 @@ export interface Setting {
   readonly otlp?: Exclude<keyof OtlpOptions, 'isDisabled'>
   /** Never shown: printed as `…`, and not repeated in errors. */
   readonly isSecret?: boolean
+  /** Where the scheme may be left out: `host:port` holds no secret. */
+  readonly isRedisAddress?: boolean
 }
 
 /** All settings of one command. */

@@ -13,6 +13,12 @@ export async function openCredentials(place: StorePlace) {
     audit: (who, what, before, after) => store.appendAudit({ at: clock.now(), who, what, before, after }),
     fixed: [],
   })
-  await book.open()
+  try {
+    await book.open()
+  } catch (error) {
+    // A store that does not answer goes on connecting, which would keep the process.
+    await store.close()
+    throw error
+  }
   return { book, close: () => store.close() }
 }

@@ -41,6 +41,9 @@ export class UpstreamWatch {
   readonly #askedMs = new WeakMap<UpstreamNode, number>()
   /** When each unreachable node was reported. */
   readonly #away = new Map<UpstreamNode, number>()
+  readonly #wasUp = new WeakSet<UpstreamNode>()
+  /** Several nodes serve: each has only its share of the keys. */
+  #isCluster = false
 
   constructor(options: UpstreamWatchOptions) {
     this.#options = options
@@ -48,6 +51,7 @@ export class UpstreamWatch {
 
   /** Checks the nodes that serve now; called some ten times a second. */
   tick(nodes: readonly UpstreamNode[], nowMs: number): void {
+    this.#isCluster = nodes.length > 1
     for (const { connection, sinceMs } of [...this.#questions.values()]) {
       if (nowMs - sinceMs > this.#options.settings.connectWaitMs + answerMs) connection.lose('it does not answer PING')
     }
@@ -101,17 +105,36 @@ export class UpstreamWatch {
     this.#questions.delete(node)
     this.#askedMs.set(node, nowMs)
     node.health.isUp = reason === undefined
+    if (reason === undefined) this.#wasUp.add(node)
     const awaySinceMs = this.#away.get(node)
     if (reason !== undefined && awaySinceMs === undefined) {
       this.#away.set(node, nowMs)
-      this.#tell('warn', node, `is unreachable (${reason}): requests to it fail until it recovers`)
+      const scheme = this.#wasUp.has(node) ? '' : schemeHint(node, reason)
+      this.#tell('warn', node, `is unreachable (${reason}): ${this.#failing()}${scheme}`)
     } else if (reason === undefined && awaySinceMs !== undefined) {
       this.#away.delete(node)
       this.#tell('info', node, `recovered after ${((nowMs - awaySinceMs) / 1000).toFixed(1)} s`)
     }
   }
 
+  /** Which requests fail while a node does not answer. */
+  #failing(): string {
+    return this.#isCluster
+      ? 'requests for the keys that it holds fail until it recovers or another node takes them over; all others go on'
+      : 'all requests that need it fail until it recovers'
+  }
+
   #tell(level: 'info' | 'warn', { address }: UpstreamNode, what: string): void {
     this.#options.logger[level]({ node: address }, `Redis at ${address} ${what}.`)
   }
+}
+
+/** What to try if a node that has never answered may speak TLS where we do not, or the other way round. */
+function schemeHint({ target }: UpstreamNode, reason: string): string {
+  if (target.tls === undefined) {
+    const isCut = /ECONNRESET|closed|invalid reply/.test(reason)
+    return isCut ? '. If it uses TLS, write rediss:// in the address (--upstream or REDIS_URL)' : ''
+  }
+  const isPlain = /does not answer|wrong version number|packet length/i.test(reason)
+  return isPlain ? '. If it does not use TLS, write redis:// in the address (--upstream or REDIS_URL)' : ''
 }

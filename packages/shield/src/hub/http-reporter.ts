@@ -1,4 +1,5 @@
 import { type Clock, formatTextReport, type Timers } from '@firebreak/core'
+import type { AppToken } from './app-token.ts'
 import type { HubAddress } from './hub-address.ts'
 import { decodePending, type Reporter } from './pending-report.ts'
 import type { ReportQueue } from './report-queue.ts'
@@ -20,13 +21,13 @@ const unseenCodes = new Set([
 
 /** Sends reports as text over HTTP, one at a time, while the hub's WebSocket cannot be reached. */
 export class HttpReporter {
-  readonly #token: string | undefined
+  readonly #token: AppToken | undefined
   readonly #clock: Clock
   readonly #timers: Timers
   readonly #reporter: Reporter
   #isSending = false
 
-  constructor(reporter: Reporter, token: string | undefined, clock: Clock, timers: Timers) {
+  constructor(reporter: Reporter, token: AppToken | undefined, clock: Clock, timers: Timers) {
     this.#reporter = reporter
     this.#token = token
     this.#clock = clock
@@ -58,17 +59,19 @@ export class HttpReporter {
   async #post(url: string, body: string): Promise<Outcome> {
     const deadline = new AbortController()
     const timer = this.#timers.setTimeout(() => deadline.abort(), timeoutMs)
+    const token = this.#token?.current
     try {
       const response = await fetch(url, {
         method: 'POST',
         body,
         headers: {
           'content-type': 'text/plain; v=2',
-          ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
         signal: deadline.signal,
       })
       await response.arrayBuffer()
+      if (response.status === 401) this.#token?.renew()
       // A report that the hub refuses is not resent: it would be refused again.
       const isAnswered = response.ok || (response.status >= 400 && response.status < 500 && response.status !== 404)
       return isAnswered ? 'answered' : 'unseen'

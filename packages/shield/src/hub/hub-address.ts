@@ -2,6 +2,8 @@ import { InvalidOptionError, isKafkaUrl, parseKafkaUrl } from '@firebreak/core'
 
 /** Where a hub listens: for frames and for text reports. */
 export interface HubAddress {
+  /** As users write it, without a user or a password. */
+  readonly url: string
   readonly sensorUrl: string
   readonly reportsUrl: string
   /** True if nobody in between can read what is sent: it is encrypted, or does not leave the machine. */
@@ -21,6 +23,7 @@ export function parseHubUrl(text: string): HubAddress {
     throw new InvalidOptionError('hubs', text, 'an http, https, ws or wss URL')
   const base = `${url.host}${url.pathname.replace(/\/+$/, '')}`
   return {
+    url: `${isSecure ? 'https' : 'http'}://${base}`,
     sensorUrl: `${isSecure ? 'wss' : 'ws'}://${base}/v1/sensor`,
     reportsUrl: `${isSecure ? 'https' : 'http'}://${base}/v1/reports`,
     isPrivate: isSecure || /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname),

@@ -2,6 +2,7 @@ import type { HelloPayload } from '@firebreak/core'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Trouble } from '../trouble/trouble.ts'
+import { AppToken } from './app-token.ts'
 import type { HubTransport } from './hub-channel.ts'
 import { HubLink } from './hub-link.ts'
 
@@ -21,7 +22,13 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
     },
   }
   const link = new HubLink({
-    ...{ urls: ['http://a:1', 'http://b:1'], token: undefined, transport, maxQueuedReports: 1, maxQueuedEntries: 1 },
+    ...{
+      urls: ['http://a:1', 'http://b:1'],
+      token: new AppToken({}, new Trouble(() => {})),
+      transport,
+      maxQueuedReports: 1,
+      maxQueuedEntries: 1,
+    },
     ...{ clock, wallClock: clock, timers: clock, random: () => 0, trouble: new Trouble(() => {}) },
     reporter: { serviceId: 's', hostId: 'h', instanceId: 'i' },
     hello: () => ({}) as HelloPayload,

@@ -12,6 +12,7 @@ import {
   type Timers,
 } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
+import type { AppToken } from './app-token.ts'
 import { HttpReporter } from './http-reporter.ts'
 import { type HubAddress, isNatsUrl, isStreamUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
 import type { HubChannel, HubTransport } from './hub-channel.ts'
@@ -29,7 +30,7 @@ export interface HubLinkOptions {
    * reports go.
    */
   readonly urls: readonly string[]
-  readonly token: string | undefined
+  readonly token: AppToken
   readonly transport: HubTransport
   readonly reporter: Reporter
   readonly maxQueuedReports: number
@@ -72,6 +73,8 @@ export class HubLink {
   #isClosed = false
   #hubIndex: number
   #failures = 0
+  /** The hub has said why it ends this connection. */
+  #isRefused = false
   #retry: TimerHandle | undefined
   #watchdog: TimerHandle | undefined
   #heardAt: number
@@ -190,6 +193,11 @@ export class HubLink {
     this.#channel = undefined
   }
 
+  /** The hub that the link is with, or tries next. */
+  get hubUrl(): string {
+    return this.#currentAddress().url
+  }
+
   #write(bytes: Uint8Array): void {
     this.#channel!.send(bytes)
   }
@@ -198,11 +206,19 @@ export class HubLink {
     return this.#addresses[this.#hubIndex % this.#addresses.length]!
   }
 
+  /** The hub that was tried last first, then the others. */
+  #tried(): string {
+    const last = this.#hubIndex % this.#addresses.length
+    const inOrder = [...this.#addresses.slice(last), ...this.#addresses.slice(0, last)]
+    return inOrder.map(({ url }) => url).join(', ')
+  }
+
   #connect(): void {
     const { trouble, transport, token } = this.#options
     let channel: HubChannel
     try {
-      channel = transport.open(this.#currentAddress(), token, {
+      token.renew()
+      channel = transport.open(this.#currentAddress(), token.current, {
         onOpen: trouble.guarded(() => {
           if (this.#channel !== channel) return
           this.#isOpen = true
@@ -228,8 +244,9 @@ export class HubLink {
       // Only a hub that accepts us counts as reached: one that refuses us is not tried again at once.
       if (frame.type === 'welcome') {
         this.#failures = 0
-        this.#options.trouble.clear('hub-unreachable')
+        for (const kind of ['hub-unreachable', 'hub-refused']) this.#options.trouble.clear(kind)
       }
+      this.#isRefused = frame.type === 'refused'
       this.#options.onFrame(frame)
     } catch (error) {
       this.#options.trouble.note('hub-frame', `cannot read a frame from the hub: ${messageOf(error)}`, error)
@@ -242,12 +259,14 @@ export class HubLink {
     this.#channel = undefined
     this.#isOpen = false
     this.#failures++
-    if (this.#failures >= 2)
+    // One that refuses this process was reached, and has said so itself.
+    if (this.#failures >= 2 && !this.#isRefused)
       this.#options.trouble.note(
         'hub-unreachable',
-        `no hub can be reached (${messageOf(failure)}); Redis calls continue, and hot keys are handled by the last table`,
+        `no hub can be reached at ${this.#tried()} (${messageOf(failure)}); Redis calls continue, and hot keys are handled by the last table`,
         failure,
       )
+    this.#isRefused = false
     this.#hubIndex++
     if (wasOpen) this.#options.onDown()
     const ceiling = Math.min(lastRetryMs, firstRetryMs * 2 ** Math.min(10, this.#failures - 1))

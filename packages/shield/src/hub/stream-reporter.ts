@@ -1,6 +1,7 @@
 import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import { reportKeyId, reportKeyOf, signatureHeaders, signReport } from '@firebreak/core/node'
 import type { Trouble } from '../trouble/trouble.ts'
+import type { AppToken } from './app-token.ts'
 import { encodeReportFrame, type Reporter } from './pending-report.ts'
 import type { ReportQueue } from './report-queue.ts'
 import type { ReportStream } from './report-stream.ts'
@@ -12,7 +13,7 @@ export interface StreamReporterOptions {
   readonly timers: Timers
   readonly trouble: Trouble
   /** Signs the reports: the token itself is not sent over the stream. */
-  readonly token: string | undefined
+  readonly token: AppToken
 }
 
 /** Maximum number of reports not yet confirmed by the stream; others wait in the queue. */
@@ -39,7 +40,7 @@ export class StreamReporter {
 
   constructor(options: StreamReporterOptions) {
     this.#options = options
-    this.#sign = signerOf(options.token)
+    this.#sign = signerOf(options.token, options.wallClock)
   }
 
   /** True while the stream is connected and confirms what it gets. */
@@ -130,9 +131,14 @@ export class StreamReporter {
 }
 
 /** Makes the headers that prove who sent a report. */
-function signerOf(token: string | undefined): (frame: Uint8Array) => Record<string, string> {
-  if (token === undefined) return () => ({})
-  const key = reportKeyOf(token)
-  const id = reportKeyId(key)
-  return (frame) => ({ [signatureHeaders.key]: id, [signatureHeaders.signature]: signReport(key, frame) })
+function signerOf(appToken: AppToken, clock: Clock): (frame: Uint8Array) => Record<string, string> {
+  let signedWith: string | undefined
+  let key: ReturnType<typeof reportKeyOf> | undefined
+  return (frame) => {
+    const token = appToken.currentAt(clock.now())
+    if (token === undefined) return {}
+    if (key === undefined || token !== signedWith) key = reportKeyOf(token)
+    signedWith = token
+    return { [signatureHeaders.key]: reportKeyId(key), [signatureHeaders.signature]: signReport(key, frame) }
+  }
 }

@@ -27,7 +27,7 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
     pool: 'forks',
-    maxWorkers: part === 'alone' ? 2 : 3,
+    maxWorkers: part === 'alone' ? 2 : 4,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     execArgv: ['--conditions=firebreak-source', '--disable-warning=ExperimentalWarning', '--expose-gc'],

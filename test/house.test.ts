@@ -61,18 +61,18 @@ function roomOf(specifier: string): string | undefined {
 
 const rooms = readdirSync(join(root, 'packages'))
 
-test('every package has the version that the programs tell', () => {
+test('every package has the version that the programs print', () => {
   const manifests = ['.', ...rooms.map((room) => join('packages', room))].map(
     (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { version: string },
   )
   expect(new Set(manifests.map((manifest) => manifest.version))).toEqual(new Set([version]))
 })
 
-test('every room stands in the table', () => {
+test('every room is in the table', () => {
   expect(rooms.filter((room) => arrows[room] === undefined)).toEqual([])
 })
 
-test.each(rooms)('%s imports only the rooms that its line names', (room) => {
+test.each(rooms)('%s imports only the rooms in its row', (room) => {
   const wrong: string[] = []
   for (const file of sourcesOf(room)) {
     const isTest = isTestFile(file.path)
@@ -91,7 +91,7 @@ test.each(rooms)('%s imports only the rooms that its line names', (room) => {
   expect(wrong).toEqual([])
 })
 
-test('core needs nothing but the language: no node: module, no package', () => {
+test('core needs only the language: no node: module, no package', () => {
   // `@firebreak/core/node` is an entry of its own: Node's sockets, which a browser never loads.
   const forNode = join(root, 'packages/core/src/node/')
   const wrong = sourcesOf('core')
@@ -107,7 +107,7 @@ test('core needs nothing but the language: no node: module, no package', () => {
   expect(wrong).toEqual([])
 })
 
-test('no two things have one name: each exported class, interface and type has its own', () => {
+test('each exported class, interface and type has a unique name', () => {
   const places = new Map<string, string[]>()
   for (const { path } of rooms.flatMap((room) => sourcesOf(room))) {
     if (isTestFile(path)) continue

@@ -93,6 +93,6 @@ test.each([
   ['an inline request', Buffer.alloc(70_000, 'x')],
   ['a multibulk count', Buffer.from(`*${'1'.repeat(70_000)}`)],
   ['a bulk count', Buffer.from(`*1\r\n$${'1'.repeat(70_000)}`)],
-])('%s without an end is refused as the server does', async (_name, bytes) => {
+])('%s without an end is refused as by the server', async (_name, bytes) => {
   expect(ourAnswer(bytes)).toBe(await answerOf(bytes))
 })

@@ -47,7 +47,7 @@ describe.each(ways)('$name', (way) => {
     )
   })
 
-  test('the time of a rule ends a value too, where no write and no TTL does', async () => {
+  test('the time limit of a rule ends a value too, without a write or a TTL', async () => {
     const redis = await way.client(fixture, server.port)
     await fixture.plain.set('k', 'v')
     // Too short to be loaded ahead of its end: a longer one that is read all the time never ends, it is renewed.

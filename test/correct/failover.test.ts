@@ -89,7 +89,7 @@ describe('a cluster', () => {
   }
 
   test.each(ways)(
-    'each node has one connection of the shield, tracked, and only of keys that are hot: $name',
+    'each node has one connection of the shield, with tracking, and only for hot keys: $name',
     async (way) => {
       const redis = await way.cluster(fixture, cluster.addresses)
       const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `{${name}}k`)
@@ -111,7 +111,7 @@ describe('a cluster', () => {
     },
   )
 
-  test.each(ways)('a failover leaves nothing stale, and no version comes back: $name', async (way) => {
+  test.each(ways)('a failover leaves nothing stale, and no version goes back: $name', async (way) => {
     const redis = await way.cluster(fixture, cluster.addresses)
     const plain = connect()
     const oracle = new VersionOracle()
@@ -185,7 +185,7 @@ describe('Sentinel', () => {
   })
   afterAll(() => sentinel.stop())
 
-  test('a failover leaves nothing of the old master in memory, of any way', async () => {
+  test('a failover leaves nothing of the old master in memory, by any kind of read', async () => {
     const all = await Promise.all(ways.map((way) => way.sentinel(fixture, sentinel)))
     await all[0]!.set('k', 'before')
     fixture.hub.heat('main', ['k'])

@@ -35,7 +35,7 @@ describe.each(ways)('$name', (way) => {
     expect(effect).toMatchObject({ staleMs: 0, ruleId: 'test' })
   })
 
-  test('a value that outlives its key’s change is found, dropped, bypassed and told, though no watcher said a word', async () => {
+  test('a value that outlives a change of its key is found, dropped, bypassed and reported, although no watcher noticed', async () => {
     const warnings: string[] = []
     const redis = await way.client(fixture, server.port, {
       canaryMs: 20,
@@ -59,7 +59,7 @@ describe.each(ways)('$name', (way) => {
     expect((await fixture.calls('get')) - before).toBeGreaterThanOrEqual(5)
   })
 
-  test('maxStalenessMs is kept by bypass, where the watcher alone would serve longer', async () => {
+  test('maxStalenessMs is kept by a bypass when the watcher alone would serve longer', async () => {
     const [maxStalenessMs, leaseMs] = [50, 3000]
     const proxy = await FaultProxy.start(server.port)
     const slowness = new Slowness(server.port)
@@ -87,7 +87,7 @@ describe.each(ways)('$name', (way) => {
   })
 })
 
-test('the hub shows p50, p99 and max of each rule, and raises an alarm where a rule allows less', async () => {
+test('the hub shows p50, p99 and max of each rule, and raises an alarm if a rule allows less', async () => {
   const hub: Hub = await startHub({
     logLevel: 'silent',
     heartbeatMs: 100,

@@ -24,7 +24,7 @@ describe.each(ways)('$name', (way) => {
   })
 
   test(
-    'under steady load of 1 writer and 8 readers nine reads of ten are local, and hardly any is stale',
+    'under steady load of 1 writer and 8 readers, nine of ten reads are local, and hardly any is stale',
     async () => {
       const oracle = new VersionOracle()
       await oracle.write((value) => fixture.plain.set('k', value))
@@ -58,7 +58,7 @@ describe.each(ways)('$name', (way) => {
   )
 
   test(
-    'a client reads its own writes, waited for or not, though the watcher hears of them late',
+    'a client reads its own writes, awaited or not, although the watcher learns of them late',
     async () => {
       const proxy = await FaultProxy.start(server.port)
       const redis = await way.watchedThrough(fixture, server.port, proxy)

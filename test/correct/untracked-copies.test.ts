@@ -30,7 +30,7 @@ const login = { username: 'untracked', password: 'secret' }
 const strategy = { strategy: 'RedundantKeys', copies: ['k_1', 'k_2'], ttlJitterMs: 0 } as const
 
 test.each(Object.keys(libraries))(
-  '%s: nothing is read that is older than the fallback, and nobody goes back in time',
+  '%s: no read is older than the fallback, and no client goes back in time',
   async (library) => {
     const oracle = new VersionOracle()
     await oracle.write((value) => fixture.plain.set('k', value))

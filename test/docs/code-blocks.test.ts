@@ -28,7 +28,7 @@ test('a block that calls what is not there, or gives a wrong option, does not co
   expect(output).toContain('serviceID')
 })
 
-test('every fragment that is excused is one block of its page', () => {
+test('every excused fragment is one block of its page', () => {
   for (const { page, holds } of fragments) {
     const held = blocks.filter(({ place, text }) => place.startsWith(`${page}:`) && text.includes(holds))
     expect(held, `${page}: ${holds}`).toHaveLength(1)

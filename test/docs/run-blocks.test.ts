@@ -55,14 +55,14 @@ const isExcused = ({ place, text }: CodeBlock) =>
   excused.some(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
 const blocks = codePages().flatMap(blocksOf)
 
-test('every block that is excused is there', () => {
+test('every excused block exists', () => {
   for (const { page, holds } of excused) {
     const held = blocks.filter(({ place, text }) => place.startsWith(`${page}:`) && text.includes(holds))
     expect(held.length, `${page}: ${holds}`).toBeGreaterThan(0)
   }
 })
 
-test('every block of TypeScript and JavaScript in the pages runs, and what it makes works', async () => {
+test('every block of TypeScript and JavaScript in the pages runs, and the client it makes works', async () => {
   const wanted = blocks.filter((block) => ['ts', 'js'].includes(block.language) && !isExcused(block))
   expect(wanted.length).toBeGreaterThan(20)
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
@@ -80,7 +80,7 @@ test('every block of TypeScript and JavaScript in the pages runs, and what it ma
   expect(results, child.output().slice(-2000)).toHaveLength(wanted.length)
 }, 240_000)
 
-test('a block that fails, or whose client does not answer, is told', async () => {
+test('a block that fails, or whose client does not answer, is reported', async () => {
   const wrong = { place: 'wrong.md:1', language: 'ts', text: "throw new Error('as it stands here')" }
   const child = startChild(process.execPath, [...sourceArgs, runner, await writeBlock(wrong)], { cwd: work })
   await child.exited

@@ -14,7 +14,7 @@ test.each([
   ['now.yaml', 'LocalCache'],
   ['limit.yaml', 'RateLimit'],
 ])(
-  'the incident of the demo is over by what the runbook says: %s',
+  'the incident of the demo ends by following the runbook: %s',
   async (file, strategy) => {
     const redis = await startRedis()
     const hub = await startHub({ logLevel: 'fatal', port: 0 })
@@ -67,7 +67,7 @@ test('every alarm that a hub raises is in the runbook, with a link to its sectio
   for (const [, id, anchor] of links) expect(anchors, id).toContain(anchor)
 })
 
-test('every page of the console that the runbook and the alerts name is there', () => {
+test('every page of the console that the runbook and the alerts name exists', () => {
   const source = readFileSync(join(root, 'packages/console/src/page/shell/pages.ts'), 'utf8')
   const titles = Array.from(source.matchAll(/title: '([^']+)'/g), ([, title]) => title!)
   expect(titles.length).toBeGreaterThan(10)

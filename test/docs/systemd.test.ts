@@ -25,7 +25,7 @@ test.each(['hub', 'proxy'])('the unit of a %s starts it with flags and settings 
   }
 })
 
-test('what a unit may write to is where its settings put files', () => {
+test('a unit may write where its settings put files', () => {
   expect(readPage('deploy/systemd/firebreak-hub.service')).toContain('StateDirectory=firebreak\n')
   expect(readPage('deploy/systemd/hub.env')).toContain('DATA_FOLDER=/var/lib/firebreak\n')
   const proxy = readPage('deploy/systemd/firebreak-proxy.service')
@@ -33,7 +33,7 @@ test('what a unit may write to is where its settings put files', () => {
   expect(proxy).toContain('--table-file /var/cache/firebreak/')
 })
 
-test('systemd takes the units', () => {
+test('systemd accepts the units', () => {
   const units = ['hub', 'proxy'].map((name) => join(root, `deploy/systemd/firebreak-${name}.service`))
   const { status, stdout, stderr, error } = spawnSync('systemd-analyze', ['verify', ...units], { encoding: 'utf8' })
   expect(error).toBeUndefined()

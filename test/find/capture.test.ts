@@ -93,7 +93,7 @@ test('all planted hot keys are found in order, with their exact counts', async (
   expect(finding.keys.map(({ accesses }) => accesses)).toEqual(plantedNames.map((_name, index) => 2000 - 80 * index))
 })
 
-test('a file that tcpdump wrote is read as the network is', async () => {
+test('a file written by tcpdump is read like the network', async () => {
   const file = join(temporaryFolder('capture'), 'night.pcap')
   const dump = spawn('tcpdump', ['-i', 'lo', '-n', '-U', '-w', file, '-Z', 'root', `tcp port ${server.port}`], {
     stdio: ['ignore', 'ignore', 'pipe'],

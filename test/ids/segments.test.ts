@@ -98,7 +98,7 @@ describe.each(Object.keys(databases))('%s', (kind) => {
   })
 })
 
-test('tags spread over two databases: one that is killed leaves the tags of the other alone', async () => {
+test('tags spread over two databases: killing one does not affect the tags of the other', async () => {
   const server = await startIds([
     ...['--database', mariadb.url, '--database', postgres.url],
     ...['--tag', 'spread1:10', '--tag', 'spread2:10', '--tag', 'spread3:10', '--tag', 'spread4:10'],

@@ -51,7 +51,7 @@ const stores: readonly [string, () => string[]][] = [
 ]
 
 describe.each(stores)('a hub on %s', (_, storeArgs) => {
-  test('serves the policy file, changes it by version, audits it and goes on with it after kill -9', async () => {
+  test('serves the policy file, changes it by version, audits it and continues with it after kill -9', async () => {
     const file = join(temporaryFolder('policy'), 'policy.yaml')
     writeFileSync(file, policyOf(1))
     const args = [...storeArgs(), '--limits-policy', file]
@@ -109,7 +109,7 @@ test('hubs that share a store have the same policy within a second or two, and o
   }
 })
 
-test('hubs with one --limits-redis count together, under Koala’s paths too, and take the file again at SIGHUP', async () => {
+test('hubs with one --limits-redis count together, under Koala’s paths too, and read the file again on SIGHUP', async () => {
   const file = join(temporaryFolder('policy'), 'policy.yaml')
   writeFileSync(file, policyOf(2))
   const args = ['--limits-policy', file, '--limits-redis', `${redis.url}/2`, '--limits-koala-paths']
@@ -131,7 +131,7 @@ test('hubs with one --limits-redis count together, under Koala’s paths too, an
   expect((await one.call('GET', '/v1/limits/rules')).answer).toMatchObject({ Version: 2 })
 })
 
-test('firebreak limits with a data folder goes on with the newest policy, and with its versions, after kill -9', async () => {
+test('firebreak limits with a data folder continues with the newest policy and its versions after kill -9', async () => {
   const folder = temporaryFolder('limits-data')
   const file = join(folder, 'policy.yaml')
   writeFileSync(file, policyOf(1))

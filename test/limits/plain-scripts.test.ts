@@ -45,7 +45,7 @@ describe.each(['token-bucket', 'leaky-bucket'])('firebreak limits script %s', (n
     expect((await take(`${name}:b`, 3, 1, 600_000, 4))[2]).toBe(-1)
   })
 
-  test('time gives back, and asking with cost 0 takes nothing', async () => {
+  test('time gives units back, and a call with cost 0 takes nothing', async () => {
     expect((await take(`${name}:c`, 1, 1, 1))[0]).toBe(1)
     // A millisecond later it is whole again; redis-cli takes longer to start.
     expect((await take(`${name}:c`, 1, 1, 1))[0]).toBe(1)
@@ -59,7 +59,7 @@ describe.each(['token-bucket', 'leaky-bucket'])('firebreak limits script %s', (n
   })
 })
 
-test('a script that is not there is told with those that are', async () => {
+test('an unknown script is reported with the names of the known ones', async () => {
   const failing = run(process.execPath, [...sourceArgs, main, 'limits', 'script', 'toString'])
   await expect(failing).rejects.toMatchObject({ stderr: expect.stringContaining('token-bucket, leaky-bucket') })
 })

@@ -67,7 +67,7 @@ test.each(specs.map((spec) => [spec.kind, spec] as const))(
   },
 )
 
-test('clients whose clocks are an hour ahead and behind change nothing', async () => {
+test('clients whose clocks are an hour ahead or behind do not change the result', async () => {
   const day = calendarWindow({ limit: 100, unit: 'hour', timeZone: 'Asia/Kolkata' })
   const limiter = redisLimiter(day, client, { deadlineMs: 20_000 })
   expect(await fourProcesses(day, [0, -hourMs, hourMs, hourMs])).toBe(100)

@@ -147,7 +147,7 @@ test('convert turns a policy file into YAML and back', async () => {
   }
 })
 
-test('anywhere but on loopback it refuses to start without a token', async () => {
+test('it refuses to start without a token beyond loopback', async () => {
   const child = startSource(main, ['limits', '--host', '0.0.0.0', '--port', '0'])
   expect(await child.exited).toBe(2)
   expect(child.output()).toContain('token')
@@ -159,7 +159,7 @@ test('anywhere but on loopback it refuses to start without a token', async () =>
 test.each([
   ['in process', []],
   ['on Redis', ['redis']],
-])('%s, a machine’s clock that walks by hours grants nobody more over HTTP', async (_, onRedis) => {
+])('%s, a machine’s clock that moves by hours admits no more calls over HTTP', async (_, onRedis) => {
   const file = join(folder, 'walk.conf')
   writeFileSync(
     file,

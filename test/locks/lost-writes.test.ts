@@ -114,7 +114,7 @@ describe.each(Object.keys(libraries))('over %s', (library) => {
   const kinds = Object.keys(takes).filter(
     (_, index) => isFullRun || index === 0 || library === Object.keys(libraries)[0],
   )
-  test.each(kinds)('tokens of a %s grow over a promotion that loses the last writes', async (kind) => {
+  test.each(kinds)('tokens of a %s keep growing across a promotion that loses the last writes', async (kind) => {
     const [master, replica] = [await server(), await server()]
     const address = await MasterAddress.of(master.port)
     const locks = await libraries[library]!(address.port)
@@ -133,7 +133,7 @@ describe.each(Object.keys(libraries))('over %s', (library) => {
     expect(await many(take, 20)).toBeGreaterThan(issued)
   })
 
-  test('nor does a process go back that was in another’s shadow: each starts above all that was issued', async () => {
+  test('a process that was behind another does not go back either: each starts above everything issued', async () => {
     const [master, replica] = [await server(), await server()]
     const address = await MasterAddress.of(master.port)
     const fleet = await Promise.all([0, 1, 2].map(() => libraries[library]!(address.port)))
@@ -210,7 +210,7 @@ describe('a restart', () => {
   })
 })
 
-test('what a lock name leaves behind is forgotten after tokenMemoryMs, an hour unless said otherwise', async () => {
+test('the keys that a lock name leaves behind expire after tokenMemoryMs, an hour by default', async () => {
   const redis = await server()
   const ttlsOf = async (options: LocksOptions) => {
     const locks = await libraries['ioredis']!(redis.port, options)
@@ -228,7 +228,7 @@ test('what a lock name leaves behind is forgotten after tokenMemoryMs, an hour u
   for (const ttl of await ttlsOf({ tokenMemoryMs: 5000 })) expect(ttl).toBeLessThanOrEqual(5000)
 })
 
-test('waiting for the append-only file is refused by a server that cannot, and the lock is given back', async () => {
+test('waiting for the append-only file is refused by a server that cannot do it, and the lock is given back', async () => {
   const redis = await server()
   const locks = await libraries['ioredis']!(redis.port, { fsync: {} })
   await expect(locks.getLock(name).lock()).rejects.toThrow(/WAITAOF/i)
@@ -252,7 +252,7 @@ function writing(redis: RedisServer, answer: () => readonly [number, number]): R
   })
 }
 
-test('a lock that is in the append-only file is held, passed on only so, and given back otherwise', async () => {
+test('a lock is held and handed over only once it is in the append-only file, and given back otherwise', async () => {
   const redis = await server()
   let written: readonly [number, number] = [1, 0]
   let asked = 0

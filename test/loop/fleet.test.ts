@@ -77,7 +77,7 @@ async function limitHot(scope: string, services: readonly string[]): Promise<voi
 test.each([
   ['shared', { shop: 'together', web: 'together' }],
   ['shared-service', { shop: 'shop', web: 'web' }],
-])('a limit of scope %s counts over processes as it says', async (scope, groups) => {
+])('a limit of scope %s counts across processes as documented', async (scope, groups) => {
   const services = Object.keys(groups)
   await limitHot(scope, services)
   const processes = services.flatMap((serviceId) =>
@@ -98,7 +98,7 @@ test.each([
   }
 })
 
-test('a limit of scope shared-caller is one for each user, over all proxies', async () => {
+test('a limit of scope shared-caller applies to each user, across all proxies', async () => {
   await server.cli('ACL', 'SETUSER', 'ann', 'on', '>pass', '~*', '+@all')
   await server.cli('ACL', 'SETUSER', 'bob', 'on', '>pass', '~*', '+@all')
   await limitHot('shared-caller', ['shop'])
@@ -133,7 +133,7 @@ const rule = { prefix: 'hot-', threshold: 100, windowMs: 1000, minHoldMs: 600_00
 const names = Array.from({ length: 4 }, (_, index) => `instance-${index}`)
 const last = (child: GuardedChild) => child.output().trim().split('\n').at(-1)
 
-test('a roll-out holds in the processes that its hash chooses, then in all', async () => {
+test('a roll-out applies in the processes that its hash selects, then in all', async () => {
   await startHub([])
   await call('PUT', '/v1/rules/good', { ...rule, rollout: 50 })
   const chosen = names.filter((name) => isInRollout('good', 50, name))

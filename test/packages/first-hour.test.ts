@@ -21,7 +21,7 @@ afterAll(async () => {
 const ways = nodes.map((node, index) => ({ node, major: node.major, form: forms.at(-1 - index)! }))
 
 test.each(isFullRun ? ways : ways.slice(0, 1))(
-  'from an empty folder to a key in the console, by what is published: Node $major, $form',
+  'from an empty folder to a key in the console, with the published packages: Node $major, $form',
   async ({ node, form }) => {
     const lines: string[] = []
     await walk({ node, form, release, browser, say: (line) => lines.push(line) })

@@ -5,11 +5,11 @@ import { readPage, userPages } from '../docs/pages.ts'
 import { cliPage, writtenCliPage } from './cli-page.ts'
 import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
 
-test('the page of commands is what their help says (npm run references writes it)', async () => {
+test('the page of commands matches their help (npm run references writes it)', async () => {
   expect(readFileSync(cliPage, 'utf8')).toBe(await writtenCliPage())
 })
 
-test('the page of metrics is what running processes tell (npm run references writes it)', async () => {
+test('the page of metrics matches running processes (npm run references writes it)', async () => {
   const page = await writtenMetricsPage()
   expect(readFileSync(metricsPage, 'utf8')).toBe(page)
 })

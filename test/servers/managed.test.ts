@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const login = { username: 'app', password: 'secret' }
 
-test('a client that may not be tracked is protected for moments at a time, and sees what others write', async () => {
+test('a client that may not use tracking is protected for moments at a time, and sees what others write', async () => {
   const warnings: string[] = []
   const redis = protect(new Redis(server.port, login), {
     hubs: [hub.url],
@@ -47,7 +47,7 @@ test('a client that may not be tracked is protected for moments at a time, and s
   plain.disconnect()
 })
 
-test('a proxy passes the refusals on as the server gives them, and serves everything else', async () => {
+test('a proxy passes the server’s refusals on unchanged, and serves everything else', async () => {
   const proxy = await startProxy({ upstream: server.url, port: 0, drainMs: 1 })
   const through = new Redis(proxy.port, login)
   const direct = new Redis(server.port, login)

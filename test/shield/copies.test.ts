@@ -167,7 +167,7 @@ describe('copies of a hot key on a real cluster', () => {
     await expect(clients[0]!.lrange(key, 0, -1)).rejects.toThrow(/WRONGTYPE/)
   })
 
-  test('a foreign key of a copy’s name is never read, written or deleted', async () => {
+  test('an application’s key with the name of a copy is never read, written or deleted', async () => {
     // All the names that a copy could get at first try are taken.
     for (let number = 1; number <= copyCount; number++) await bare.set(`${key}_${number}`, 'precious')
     await bare.set(key, 'v1')

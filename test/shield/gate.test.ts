@@ -112,7 +112,7 @@ const increments = [
 ]
 
 test.each(['gate', 'ioredis', 'node-redis', 'proxy'] as const)(
-  'increments of a combined key through %s: the first is sent, the next waits for its answer',
+  'increments of a combined key through %s: the first is sent, the next one waits for its answer',
   async (name) => {
     const open = await openShield()
     for (const words of increments) {
@@ -161,7 +161,7 @@ test.each(ownFacts)('%s is a fact of %s', async (_, name, how, kind) => {
   open.shield.close()
 })
 
-test('a fence is a fact of the proxy: what a client sent before a key was hot, or a script of its own, may have changed it', async () => {
+test('a fence is specific to the proxy: commands that a client sent before a key was hot, or its own script, may have changed it', async () => {
   const open = await openShield()
   handle(open.cluster, undefined)
   const early = connectAdapter('proxy', open)
@@ -178,7 +178,7 @@ test('a fence is a fact of the proxy: what a client sent before a key was hot, o
 })
 
 test.each(['ioredis', 'node-redis', 'proxy'] as const)(
-  'a read that waited for a load in vain goes around memory, and is followed until its answer: %s',
+  'a read that waited in vain for a load bypasses memory, and is tracked until its answer: %s',
   async (name) => {
     const open = await openShield()
     handle(open.cluster, strategies.cached)
@@ -196,7 +196,7 @@ test.each(['ioredis', 'node-redis', 'proxy'] as const)(
   },
 )
 
-test('what one client of the proxy has begun binds no other', async () => {
+test('what one client of the proxy has begun does not affect others', async () => {
   const open = await openShield()
   const binding = connectAdapter('proxy', open)
   for (const words of [['WATCH', 'other'], ['MULTI'], ['ASKING']]) binding.send(words)

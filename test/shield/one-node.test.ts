@@ -16,7 +16,7 @@ afterEach(() => fixture.close())
 
 const strategy = { strategy: 'RedundantKeys', copies: ['k_1', 'k_2'], ttlJitterMs: 0 } as const
 
-test('copies on one node are made, and people are told that they help nothing and why', async () => {
+test('copies on a single node are made, with a warning that they do not help, and why', async () => {
   const warnings: { kind: string; message: string }[] = []
   const redis = await fixture.client({ onWarning: (warning) => void warnings.push(warning) })
   await fixture.plain.set('k', 'v')
@@ -41,7 +41,7 @@ test('with ttlJitterMs 0 a copy ends with its key', async () => {
   }
 })
 
-test('a copy whose marker has ended is still known as ours and written again', async () => {
+test('a copy whose marker has expired is still recognised as ours and written again', async () => {
   const redis = await fixture.client()
   await fixture.plain.set('k', 'v1')
   fixture.hub.heat('main', ['k'], { strategy })

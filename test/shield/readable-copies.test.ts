@@ -95,7 +95,7 @@ const ownerOf = async (slot: number): Promise<RedisServer> => {
 const nodesOf = async (names: readonly string[]) =>
   Promise.all(names.map(async (name) => (await ownerOf(keySlot(name))).port))
 
-test('the table names the copies that are in Redis, and follows a slot that moves', async () => {
+test('the table names the copies in Redis, and follows a slot that moves', async () => {
   await bare.set('fixed1', 'v1')
   const names = await areReadable('fixed1', 'v1', ({ length }) => length === 5)
   expect(new Set(await nodesOf(names)).size).toBe(3)
@@ -112,14 +112,14 @@ test('the table names the copies that are in Redis, and follows a slot that move
   expect(new Set(await nodesOf(after)).size).toBe(3)
 }, 60_000)
 
-test('so many copies on each node', async () => {
+test('the requested number of copies is on each node', async () => {
   await bare.set('each1', 'v')
   const names = await areReadable('each1', 'v', ({ length }) => length === 6)
   const counts = Object.values(Object.groupBy(await nodesOf(names), String)).map((list) => list!.length)
   expect(counts).toEqual([2, 2, 2])
 }, 60_000)
 
-test('a copy with the TTL of its key lives as long, and a random part longer', async () => {
+test('a copy with the TTL of its key lives as long as the key, plus a random part', async () => {
   await bare.set('timed1', 'v', 'EX', 1000)
   const names = await areReadable('timed1', 'v', ({ length }) => length === 3)
   const left = await Promise.all(names.map((name) => bare.pttl(name)))

@@ -72,7 +72,7 @@ async function readAll(perProcess: number, expected: string): Promise<{ failed: 
 const commandsOf = async (node: RedisServer) =>
   Number((await node.cli('INFO', 'stats')).match(/total_commands_processed:(\d+)/)![1])
 
-test('4 processes that read a key with 20 copies load no node over 1.15 times the mean', async () => {
+test('4 processes that read a key with 20 copies load no node more than 1.15 times the mean', async () => {
   await waitFor(isSpread, { timeoutMs: 60_000, everyMs: 100, what: () => `copies of ${key} to be spread` })
   // Every process has its connections to all nodes.
   expect(await readAll(200, 'v1')).toEqual({ failed: 0, wrong: 0 })

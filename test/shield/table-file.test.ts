@@ -7,7 +7,7 @@ import { KeptEntries } from '../../packages/shield/src/table/kept-entries.ts'
 import { TableFile } from '../../packages/shield/src/table/table-file.ts'
 import { Trouble, type Warning } from '../../packages/shield/src/trouble/trouble.ts'
 
-test('whenever its writer is killed, the file holds a whole table of one moment', async () => {
+test('whenever its writer is killed, the file holds one complete table', async () => {
   const path = join(temporaryFolder('table'), 'table.json')
   const warnings: Warning[] = []
   const means = { ...systemRuntime, trouble: new Trouble((warning) => warnings.push(warning)) }

@@ -49,7 +49,7 @@ test(
   budgetMs + 300_000,
 )
 
-test('a schedule is the same when it was written and read again', () => {
+test('a schedule is unchanged after it is written and read again', () => {
   const schedule = fleetSchedule(new SimulatedWorld({ seed: 3 }).chance.fork('schedule'))
   expect(parseFaults(formatFaults(schedule))).toEqual(schedule)
   expect(parseOptions(['--seed', '7', '--faults', formatFaults(schedule)])).toMatchObject({

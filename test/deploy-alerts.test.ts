@@ -11,7 +11,7 @@ test('Prometheus accepts the alerts', () => {
   expect(execFileSync('promtool', ['check', 'rules', alerts], { encoding: 'utf8' })).toMatch(/SUCCESS: \d+ rules found/)
 })
 
-/** What a hub would show, minute by minute, and the alerts that are there in the end. */
+/** What a hub would show, minute by minute, and the alerts that fire in the end. */
 function alertsAfter(series: Readonly<Record<string, string>>, names: readonly string[], at = '5m'): string {
   const file = join(temporaryFolder('alerts'), 'test.yaml')
   const inputs = Object.entries(series).map(([name, values]) => `      - { series: '${name}', values: '${values}' }`)

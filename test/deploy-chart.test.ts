@@ -9,7 +9,7 @@ import { commands } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 
-// No helm here: what it would do with the chart is not seen, what the chart names is.
+// Without helm this cannot check what it would do with the chart, only what the chart names.
 const folder = fileURLToPath(new URL('../deploy/helm/firebreak', import.meta.url))
 const read = (...path: string[]) => readFileSync(join(folder, ...path), 'utf8')
 const templates = new Map(readdirSync(join(folder, 'templates')).map((name) => [name, read('templates', name)]))
@@ -27,7 +27,7 @@ const values = parse(read('values.yaml')) as Record<string, unknown>
 const schema = JSON.parse(read('values.schema.json')) as Schema
 const chart = parse(read('Chart.yaml')) as Record<string, string>
 
-/** The paths of all values, those of objects that are handed on as they are included. */
+/** The paths of all values, including those of objects that are passed on as a whole. */
 function pathsOf(value: unknown, of: Schema, path = ''): string[] {
   const { properties } = of
   if (properties === undefined) return [path]
@@ -191,7 +191,7 @@ test('pods run as an unprivileged user, on a read-only root, without a Kubernete
     expect(text).toContain('toYaml .Values.securityContext')
     expect(text).toContain('automountServiceAccountToken: false')
     expect(text).toContain('enableServiceLinks: false')
-    // What is written goes to a volume.
+    // All writes go to a volume.
     expect(text).toMatch(/mountPath: \/tmp/)
   }
 })

@@ -120,7 +120,7 @@ test('each exported class, interface and type has a unique name', () => {
   expect(twice.map(([name, files]) => `${name}: ${files.join(', ')}`)).toEqual([])
 })
 
-/** Rooms whose files know each other one way only, types included: each can be read without those that use it. */
+/** Packages whose files have no import cycles, types included: each can be read without those that use it. */
 const oneWay: readonly string[] = ['proxy']
 
 test.each(rooms)('%s has no cycle of imports between its files', (room) => {
@@ -156,7 +156,7 @@ test.each(walks.map((walk) => [walk.split('\n')[0]!, walk]))('%s: each is there,
   const folder = walk.match(/`(packages\/[a-z]+\/src)`/)?.[1] ?? 'packages'
   const files = [...walk.matchAll(/`([a-z][\w./-]*\.ts)`/g)].map((match) => match[1]!)
   expect(files.filter((file, index) => files.indexOf(file) !== index)).toEqual([])
-  // A second name beside one is of the same folder.
+  // A second name next to one is in the same folder.
   const known = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   const isThere = (file: string) => known.some((path) => path === file || path.endsWith(`/${file}`))
   expect(files.filter((file) => !isThere(file))).toEqual([])
@@ -171,7 +171,7 @@ const onRuntime: Record<string, readonly string[]> = {
   proxy: ['run-core.ts', 'threads/worker-threads.ts', 'transport/raw-transport.ts'],
   shield: [],
   client: [],
-  // When the process began, for its metrics; secrets, which must not follow from a test's seed.
+  // The start time of the process, for its metrics; secrets, which must not be derived from a test's seed.
   hub: ['http/process-families.ts', 'access/secrets.ts'],
   sale: [],
   // It is the system's clock, read less often.

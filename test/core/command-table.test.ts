@@ -82,7 +82,7 @@ test.each<[CommandFlag, (info: CommandInfo) => boolean]>([
   ['transaction', ({ categories }) => categories.includes('@transaction')],
   ['scripting', ({ categories }) => categories.includes('@scripting')],
   ['sharded', ({ hasShardChannels }) => hasShardChannels],
-  // WAIT waits too, though only newer servers say so.
+  // WAIT blocks too, although only newer servers say so.
   ['blocking', ({ flags, name }) => flags.includes('blocking') || name === 'wait'],
 ])('the flag %s is set where the server sets it', (flag, ofInfo) => {
   const [ours, theirs] = compare(({ flags }) => flags.has(flag), ofInfo)

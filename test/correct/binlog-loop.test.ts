@@ -15,7 +15,7 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 
-/** A row changes, Redis is updated, the client that cached the key knows: all of it real. */
+/** A row changes, Redis is updated, and the client that cached the key is notified: all of it with real servers. */
 let database: MariadbServer
 let server: RedisServer
 let fixture: Fixture
@@ -96,7 +96,7 @@ test('a changed row reaches Redis and the clients; a deleted hot key gets a tomb
   await serves('null')
   await waitFor(async () => (await fixture.plain.exists('product:2')) === 0)
   expect((await view()).counts).toMatchObject({ buried: 1, deleted: 1 })
-  // What rows of the table made and nobody else is swept.
+  // Only keys made from rows of the table are swept.
   await fixture.plain.set('other:1', 'stays')
   await database.sql("INSERT INTO product VALUES (1, 'tea'), (2, 'mug'); TRUNCATE TABLE product")
   await waitFor(async () => (await fixture.plain.exists('product:2')) === 0)
@@ -123,7 +123,7 @@ test('a transaction that Redis does not accept is dropped if so configured: it i
   await startWith({ retry: { redis: { tries: 2, firstMs: 10, mostMs: 10, atEnd: 'drop' } } })
   await database.sql("INSERT INTO product VALUES (1, 'tea')")
   await waitFor(async () => (await fixture.plain.get('product:1')) === 'tea')
-  // Nothing may be written: that costs no connection, so each try fails at once.
+  // All writes are refused: no connection is lost, so each try fails at once.
   await fixture.plain.config('SET', 'maxmemory', '1')
   await database.sql("UPDATE product SET name = 'lost tea' WHERE id = 1")
   const missed = await alarm('missed:binlog of main')
@@ -172,7 +172,7 @@ test('a hub that was down continues from its checkpoint: rows from that time are
   expect((await view()).counts['flushes']).toBe(0)
 })
 
-/** A log that a connection still reads is not purged, and the server notices only when it writes that one is gone. */
+/** A log that a connection still reads is not purged, and the server only notices on a write that the connection is gone. */
 async function purge(): Promise<void> {
   const last = (await database.sql('SHOW MASTER STATUS')).split('\t')[0]!
   await waitFor(async () => {

@@ -81,7 +81,7 @@ const serves = (redis: Redis, key: string, value: string | null) =>
     what: `${key} to be served as ${value}`,
   })
 
-/** The fallback of 1 ms is over long before this, so what is served then is guarded by the lane. */
+/** The fallback of 1 ms is over long before this, so whatever is served then is guarded by the lane. */
 async function isKept(redis: Redis, key: string): Promise<boolean> {
   if (peek(redis, key) === undefined) await redis.get(key)
   await letTimePass(30)

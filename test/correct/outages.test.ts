@@ -128,7 +128,7 @@ describe.each(ways)('$name', (way) => {
         proxy.faults.isBlackHole = false
         const healedAt = performance.now()
         await waitFor(async () => (await redis.peek('k')) !== undefined, { what: 'it to heal' })
-        // A new connection, its greeting, tracking and a read are some six ways there and back.
+        // A new connection, its greeting, tracking and a read take about six round trips.
         expect(performance.now() - healedAt).toBeLessThan(slowness.allow(1000, 6))
       })
       expect(largest(reader.staleMs)).toBeLessThanOrEqual(leaseMs + slowness.allow(50))

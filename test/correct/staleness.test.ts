@@ -42,7 +42,7 @@ describe.each(ways)('$name', (way) => {
       leaseMs: 100,
       onWarning: ({ message }) => warnings.push(message),
     })
-    // SWAPDB is what tracking does not tell.
+    // Tracking does not report SWAPDB.
     await fixture.plain.set('k', 'old')
     await fixture.plain.call('SELECT', '1')
     await fixture.plain.set('k', 'new')
@@ -78,7 +78,7 @@ describe.each(ways)('$name', (way) => {
       }
     })()
     await Promise.all([writer, reader.until(() => performance.now() > endAt)])
-    // The test disturbs what it means to: without a bound every read of that second would be stale.
+    // Shows that the disturbance works: without a limit every read of that second would be stale.
     expect(reader.reads).toBeGreaterThan(0)
     expect(await redis.peek('k')).toBeUndefined()
     expect(largest(reader.staleMs)).toBeLessThanOrEqual(maxStalenessMs + slowness.allow(50))
@@ -103,7 +103,7 @@ test('the hub shows p50, p99 and max of each rule, and raises an alarm if a rule
   }
   const fresh = await waitFor(async () => (await redis.get('k')) && (await rules())[0])
   expect(fresh).toMatchObject({ ruleId: 'swap', p50Ms: 0, maxStalenessMs: 250 })
-  // Another database's value comes under the key, and nobody is told.
+  // The key gets another database's value, and nobody is notified.
   await waitFor(async () => {
     await redis.get('k')
     if (peek(redis, 'k') === undefined) return false

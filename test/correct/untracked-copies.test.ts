@@ -5,7 +5,7 @@ import { libraries } from '../client/libraries.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
 
-// Copies of a key that no process may follow: how old is what is read?
+// How stale are reads of copies of a key that no process may follow?
 
 let server: RedisServer
 let fixture: Fixture

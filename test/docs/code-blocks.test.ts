@@ -35,7 +35,7 @@ test('every excused fragment is one block of its page', () => {
   }
 })
 
-/** What the compiler says about blocks; nothing where all is well. */
+/** The compiler's messages about blocks; empty if all is well. */
 function compile(all: readonly CodeBlock[]): string {
   const files = all.map((block) => {
     const file = `${block.place.replaceAll('/', '-').replace(':', '-')}${endingOf(block)}`

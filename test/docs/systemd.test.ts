@@ -37,7 +37,7 @@ test('systemd accepts the units', () => {
   const units = ['hub', 'proxy'].map((name) => join(root, `deploy/systemd/firebreak-${name}.service`))
   const { status, stdout, stderr, error } = spawnSync('systemd-analyze', ['verify', ...units], { encoding: 'utf8' })
   expect(error).toBeUndefined()
-  // It says what it would pass over, such as an unknown field, and ends well all the same.
+  // It reports what it would ignore, such as an unknown field, but still exits with 0.
   expect([status, `${stdout}${stderr}`.split('\n').filter((line) => line.includes('firebreak-'))]).toEqual([0, []])
 })
 

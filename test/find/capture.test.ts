@@ -34,7 +34,7 @@ async function captureWhile(work: () => Promise<unknown>) {
     },
   })
   looking.catch(() => {})
-  // Nothing says that tcpdump listens: a command that it has seen does.
+  // tcpdump does not report that it listens: a captured command shows it.
   await waitFor(async () => {
     await server.cli('PING')
     return commands > 0
@@ -43,7 +43,7 @@ async function captureWhile(work: () => Promise<unknown>) {
   const seenBefore = commands
   await work()
   const expected = (await calls()) - before
-  // Packets come out of the kernel in their own time: all have come, or none for seconds.
+  // Packets leave the kernel with a delay: wait until all have come, or none for seconds.
   const settled = { at: performance.now(), commands }
   await waitFor(
     () => {

@@ -278,7 +278,7 @@ describe('help, completion and manual come from the registry', () => {
     expect(stdout).toMatch(/^\.TH FIREBREAK 1/)
     expect(stdout).toMatch(/\.SH "FIREBREAK FIND"/)
     expect(stdout).toMatch(/firebreak find hot \\-\\-monitor/)
-    // No line of the text may be taken for a request.
+    // No line of the text may be parsed as a request.
     for (const line of stdout.split('\n')) if (line.startsWith('.')) expect(line).toMatch(/^\.(TH|SH|TP|B|I|nf|fi)\b/)
   })
 })

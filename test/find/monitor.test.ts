@@ -62,7 +62,7 @@ test('a paused reader is cut off by the guard before the server’s memory grows
     String(server.port),
   ])
   await waitFor(isMonitored, { timeoutMs: 30_000, what: () => child.output() })
-  // As Ctrl-Z does: the process holds its connection and reads no more.
+  // Like Ctrl-Z: the process keeps its connection but does not read.
   child.signal('SIGSTOP')
   const before = Number(/used_memory:(\d+)/.exec(await server.cli('INFO', 'memory'))![1])
   const writer = await openRespClient({ port: server.port })

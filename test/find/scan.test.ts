@@ -40,7 +40,7 @@ describe('one server', () => {
       burstsAt.push(performance.now())
     }
     const finding = await looking
-    // A busy machine sends unevenly: what the scan saw lies between the slowest and the fastest half second.
+    // A busy machine sends unevenly: the scan's rate is between the slowest and the fastest half second.
     const rates = burstsAt.flatMap((from) => {
       if (from + 500 > burstsAt.at(-1)!) return []
       return burstsAt.filter((at) => at > from && at <= from + 500).length * 600
@@ -67,7 +67,7 @@ describe('one server', () => {
   })
 
   test('before 7.2 elements are not counted on a master unless asked for, and no key is touched', async () => {
-    // Counters fall with the minutes; not while they are compared.
+    // Counters decay by the minute; not while they are compared.
     await server.cli('CONFIG', 'SET', 'lfu-decay-time', '0')
     const before = await server.cli('OBJECT', 'FREQ', 'planted:01')
     const finding = await findBigByScan({ target: { port: server.port }, match: 'planted:*' })

@@ -196,7 +196,7 @@ test('on real servers figures per slot come from their own counts, and missing o
     expect(finding.slots![0]!.bytesPerSecond).toBeGreaterThan(1000)
     expect(finding.keys.map(({ key }) => key).toSorted()).toEqual([...keys].toSorted())
     expect(new Set(finding.keys.map(({ node }) => node)).size).toBe(3)
-    // Asking about slots is a quarter of a megabyte of answers, and no load of the node that has nothing else to do.
+    // Requests about slots produce a quarter of a megabyte of replies, and no load on an otherwise idle node.
     expect(finding.nodes!.at(-1)!.bytesOutPerSecond).toBeLessThan(50_000)
   }
   await redis.quit()

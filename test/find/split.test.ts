@@ -68,7 +68,7 @@ describe.each(['hash', 'list'])('a split of a %s that was ended', (type) => {
     })
     expect(first.isComplete).toBe(false)
     expect(first.plan.copied).toBeLessThan(2500)
-    // A step that wrote its elements but died before it wrote its plan.
+    // A step that wrote its elements but failed before it wrote its plan.
     if (type === 'list') {
       const segment = Math.floor(first.plan.copied / 500)
       await server.cli(

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { countDuplicates, get, readIds, spawnIds, startIds, startIssuer } from './ids-processes.ts'
 import type { IssuerOrders } from './issuer.ts'
 
-// Many processes start here, one after the other: on a busy machine that takes its time.
+// Many processes start here, one after the other, which takes a while on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
 let zooKeeper: ZooKeeperServer
@@ -34,7 +34,7 @@ interface Progress {
   readonly errors: Record<string, number>
 }
 
-/** What an issuer reported last. */
+/** The last report of an issuer. */
 function progressOf(output: string): Progress {
   return JSON.parse(
     output

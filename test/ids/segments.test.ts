@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { countDuplicates, get, type IdsProcess, startIds } from './ids-processes.ts'
 
-// Many processes start here, one after the other: on a busy machine that takes its time.
+// Many processes start here, one after the other, which takes a while on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
 let mariadb: MariadbServer

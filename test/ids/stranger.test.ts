@@ -88,7 +88,7 @@ describe('numbers and clocks', () => {
   test('with a clock that goes both ways and stands still, ids ascend or are refused', () => {
     let seed = 7
     const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647
-    // Looking at it makes it go on, so that who waits for it comes to an end.
+    // Reading it advances it, so that waiting ends.
     const clock = { at: 1_750_000_000_000, now: () => (clock.at += 0.5) }
     const snowflake = new Snowflake({ workerId: 5, clock })
     let last = -1n
@@ -100,7 +100,7 @@ describe('numbers and clocks', () => {
         expect(id > last).toBe(true)
         last = id
       } catch (error) {
-        // On a busy machine its few steps may look like a standstill.
+        // On a busy machine its few steps may look like a clock that stands still.
         expect(error).toMatchObject({ code: expect.stringMatching(/^FB_IDS_CLOCK_(BACKWARD|STALLED)$/) })
         refused++
       }
@@ -207,7 +207,7 @@ describe('segments', () => {
       void given.push(...(await segments.nextMany('pair', count)))
     await Promise.all(both.map((segments) => take(segments)))
     expect(new Set(given).size).toBe(80)
-    // A segment on its way while the table goes back is nobody's fault that could be seen.
+    // A segment in flight while the table goes back cannot be detected.
     await Promise.all(both.map((segments) => waitFor(() => segments.buffers().every(({ isLoading }) => !isLoading))))
     // A backup from the beginning: whoever has given ids knows better, says so, and waits for the other to say it too.
     await pool.query("UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'pair'")

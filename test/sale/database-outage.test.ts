@@ -41,7 +41,7 @@ const databases: Record<string, { start(): Promise<MariadbServer | PostgresServe
   },
   PostgreSQL: {
     start: () => startPostgres(),
-    // Nobody listens to the errors of the pool and its clients: a worker's process must live on all the same.
+    // Nobody listens to the errors of the pool and its clients: a worker's process must still survive.
     open: (url) => postgresOrderStore(new pg.Pool({ connectionString: url, max: 4 })),
   },
 }

@@ -12,7 +12,7 @@ import { Redis } from 'ioredis'
 import { createPool } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
-// What a stranger tries on a shop: odd names, numbers and bytes, things done twice, things written by hand.
+// What a stranger tries with a shop: odd names, numbers and bytes, things done twice, things written by hand.
 
 let server: RedisServer
 let redis: Redis

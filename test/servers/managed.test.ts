@@ -4,7 +4,7 @@ import { isAtLeast, type RedisServer, redisKind, startRedis, TestHub, waitFor } 
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** What managed servers forbid, forbidden by an ACL. Before 7.0 an ACL cannot take a single subcommand away. */
+/** The restrictions of managed servers, by an ACL. Before 7.0 an ACL cannot revoke a single subcommand. */
 const tracking = isAtLeast(redisKind(), [7, 0]) ? '-client|tracking' : '-client'
 const forbidden = ['-config', '-monitor', tracking, '-psync', '-sync', '-replconf']
 

@@ -2,7 +2,7 @@ import { type CombineListener, type CombineOutcome, CombineOwner, type CombinePa
 import { beforeEach, expect, test } from 'vitest'
 import { handle, hotKey, openShield, type TestShield } from './gate-adapters.ts'
 
-/** What went out, and what waits for its answer. */
+/** The commands that were sent, and those that wait for an answer. */
 interface Sent {
   readonly words: string
   readonly listener: CombineListener
@@ -31,7 +31,7 @@ beforeEach(async () => {
 const textOf = (words: readonly (string | Uint8Array)[]) => words.map((word) => Buffer.from(word).toString()).join(' ')
 const hot = () => open.cluster.space(0).hot.get(hotKey)!
 
-/** An increment of somebody; what it was told is noted. */
+/** An increment by somebody; its answer is recorded. */
 function add(name: 'INCR' | 'INCRBY' | 'DECR' | 'DECRBY', amount: number, owner = new CombineOwner()) {
   const told: string[] = []
   const part: CombinePart = {
@@ -53,7 +53,7 @@ function add(name: 'INCR' | 'INCRBY' | 'DECR' | 'DECRBY', amount: number, owner 
   return told
 }
 
-/** Answers what was sent first. */
+/** Answers the command that was sent first. */
 function answer(outcome: CombineOutcome | number | bigint): void {
   sent.shift()!.listener(typeof outcome === 'object' ? outcome : { kind: 'value', value: outcome })
 }
@@ -64,7 +64,7 @@ const turnEnds = () => {
 
 const words = () => sent.map((one) => one.words)
 
-/** All four commands were let through by Redis, and the counter is 10. */
+/** Redis has allowed all four commands, and the counter is 10. */
 function prove(): void {
   for (const [name, amount] of [
     ['INCR', 1],
@@ -181,7 +181,7 @@ test('a command on the same key waits for a sum that its owner has a part in; on
   expect([owner.settle(undefined), owner.settle(hot()), owner.settle(undefined, true)]).toEqual([true, false, false])
   answer(12)
   expect([owner.isOpen, owner.settle(hot())]).toEqual([false, true])
-  // What only waits is sent by itself, and the command right behind it.
+  // Waiting increments are sent on their own, and the command right after them.
   add('INCR', 1, owner)
   add('INCR', 1)
   expect(owner.settle(hot())).toBe(true)

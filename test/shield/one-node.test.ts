@@ -36,7 +36,7 @@ test('with ttlJitterMs 0 a copy ends with its key', async () => {
   const [own, ...copies] = (await fixture.plain.eval(script, 0)) as number[]
   for (const copy of copies) {
     expect(copy).toBeGreaterThan(0)
-    // The way of the copy's time from the key to it.
+    // The TTL's path from the key to the copy.
     expect(copy).toBeLessThanOrEqual(own! + 1000)
   }
 })
@@ -46,7 +46,7 @@ test('a copy whose marker has expired is still recognised as ours and written ag
   await fixture.plain.set('k', 'v1')
   fixture.hub.heat('main', ['k'], { strategy })
   await waitFor(async () => (await redis.get('k')) === 'v1' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
-  // As after a pause of the refresher that is longer than a marker's life.
+  // As after a pause of the refresher longer than a marker's life.
   await fixture.plain.del('{k_1}:firebreak-marker', '{k_2}:firebreak-marker')
   await fixture.plain.set('k', 'v2')
   await waitFor(async () => {

@@ -54,7 +54,7 @@ afterAll(async () => {
   await servers.stop()
 })
 
-/** The names of a key's copies by the table, as anybody reads it over HTTP. */
+/** The names of a key's copies from the table, as read over HTTP. */
 async function tableNames(key: string): Promise<string[]> {
   const answer = await fetch(`${hub.url.replace(/^ws/, 'http')}/v1/table?service=shop`)
   const { clusters } = (await answer.json()) as {
@@ -64,12 +64,12 @@ async function tableNames(key: string): Promise<string[]> {
   return copied?.keys[key] ?? []
 }
 
-/** What a client that knows nothing of ours reads under each of these names. */
+/** What a client without Firebreak reads under each of these names. */
 async function valuesOf(names: readonly string[]): Promise<(string | null)[]> {
   return Promise.all(names.map((name) => bare.get(name)))
 }
 
-/** Reads with both clients until somebody who has only the table finds a value under every name in it. */
+/** Reads with both clients until a reader that only has the table finds a value under every name in it. */
 async function areReadable(key: string, value: string, isEnough: (names: string[]) => boolean): Promise<string[]> {
   let names: string[] = []
   let values: (string | null)[] = []

@@ -19,7 +19,7 @@ test('whenever its writer is killed, the file holds one complete table', async (
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     await waitFor(() => (read()?.version ?? 0) > version)
-    // At any moment of a write: the one thing that is to be random here.
+    // At a random moment of a write: the only thing that is meant to be random here.
     await sleep(Math.random() * 30)
     writer.process.kill('SIGKILL')
     await waitFor(() => writer.process.exitCode !== null || writer.process.signalCode !== null)

@@ -51,7 +51,7 @@ test('of a process that receives changes and one that does not, only the first i
   const markers = () => fixture.plain.pttl('{k_1}:firebreak-marker')
   for (let version = 1; version <= 5; version++) {
     await fixture.plain.set('k', String(version))
-    // Nobody reads: the refresher writes the copies by itself, and vouches for them.
+    // Nobody reads: the refresher writes the copies on its own, and marks them as current.
     await waitFor(async () => (await fixture.plain.get('k_1')) === String(version) && (await markers()) > fallbackTtlMs)
     expect(await blind.get('k')).toBe(String(version))
     expect(await refresher()).toBe(elected)

@@ -27,7 +27,7 @@ test('the same seed gives the same event log to the byte, and another seed anoth
   expect(digests[2]).not.toBe(digests[0])
 }, 120_000)
 
-/** As many on every machine, or a fast one would judge more than a slow one; `npm run simulate` plays the others. */
+/** The same number on every machine, or a fast one would check more than a slow one; `npm run simulate` plays the others. */
 const playedSeeds = 36
 
 test(

@@ -15,7 +15,7 @@ interface LockEntry {
 
 test('images are pinned by digest, and packages by the lock file, without install scripts', () => {
   const dockerfile = read('deploy/docker/Dockerfile')
-  // No default: a digest that nobody gave is none.
+  // No default: there is no digest unless somebody passes one.
   expect(dockerfile).toMatch(/^ARG NODE_IMAGE$/m)
   const bases = dockerfile.match(/^FROM .*/gm)!
   expect(bases).toHaveLength(2)

@@ -12,7 +12,7 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
-/** The whole command loads at start, which a busy machine takes long for. */
+/** The whole command is loaded at start, which takes long on a busy machine. */
 const startMs = 120_000
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -71,7 +71,7 @@ describe.each(stores)('a hub on %s', (_, storeArgs) => {
     await child.exited
     writeFileSync(file, policyOf(9))
     const again = await startHubWith(args)
-    // The file is what an empty store begins with: the change that was made by API stands.
+    // The file only initialises an empty store: the change made by API stays.
     expect((await again.call('GET', '/v1/limits/dump?format=json')).answer).toMatchObject({ rules: [{ count: 2 }] })
     const history = (await again.call('GET', '/v1/limits/history')).answer as { version: number; origin: string }[]
     expect(history.map(({ version, origin }) => [version, origin])).toEqual([

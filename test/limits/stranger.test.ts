@@ -21,7 +21,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { limitsRoutes } from '../../packages/hub/src/limits/limits-routes.ts'
 
-// What a stranger tries on limits: odd keys and numbers, policies that make no sense, calls that nobody meant.
+// What a stranger tries with limits: odd keys and numbers, invalid policies, calls that make no sense.
 
 let server: RedisServer
 let redis: Redis
@@ -67,7 +67,7 @@ describe.each(each)('%s', (_, spec) => {
           () => limiter.wait('k', value as number),
           () => limiter.block('k', value as number),
         ]
-        // What was not given is 1, or nothing for a block.
+        // A missing value counts as 1, or as none for a block.
         for (const [index, attempt] of tries.entries())
           expect(await settled(attempt), `${index} ${String(value)}`).toMatchObject({
             code: expect.stringMatching(/^FB_/),

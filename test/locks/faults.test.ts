@@ -82,7 +82,7 @@ describe('never two holders at the same time', { timeout }, () => {
       holder.child.signal('SIGKILL')
       const next = await waiter.heard('held')
       expect(next.token).toBeGreaterThan(token)
-      // The lease was renewed at most once after we looked; it ran out by Redis' clock, a millisecond more or less.
+      // The lease was renewed at most once after the check; it expired on Redis' clock, within a millisecond.
       expect(next.at - killedAt).toBeGreaterThan(Math.min(leftMs, (leaseMs * 2) / 3) - 50)
       expect(next.at - killedAt).toBeLessThan(leaseMs + 5000)
       workers[1]!.tell({ do: 'unlock', name: '' })
@@ -149,7 +149,7 @@ describe('if two processes inevitably believe they hold it, the stale one is not
       const next = await waiter.heard('held')
       expect(guard.accepts(next.token!)).toBe(true)
       const resumed = await holder.heard('resumed', from)
-      // Already before any timer or message could run.
+      // True even before any timer or message could run.
       expect(resumed.isHeld).toBe(false)
       const lost = await holder.heard('lost', from)
       expect(lost.at - resumed.at).toBeLessThan(500)

@@ -3,7 +3,7 @@ import { letTimePass, type RedisServer, startRedis, waitFor } from '@firebreak/t
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
-// What a stranger tries on locks: odd names and numbers, two of everything, listeners that throw, keys written by hand.
+// What a stranger tries with locks: odd names and numbers, everything twice, listeners that throw, keys written by hand.
 
 let server: RedisServer
 let redis: Redis
@@ -325,7 +325,7 @@ describe('owners', () => {
         expect(await lock.tryLock(0, undefined, { owner })).toBeUndefined()
     }
     await handle.unlock()
-    // Nor is one name another.
+    // Nor does one name affect another.
     await lock.lock({ owner: '#1' })
     expect(await lock.tryLock(0, undefined, { owner: '##1' })).toBeUndefined()
     expect(lock.isHeld({ owner: '1' })).toBe(false)

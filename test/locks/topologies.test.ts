@@ -102,7 +102,7 @@ describe.each(Object.entries({ cluster, sentinel }))('%s', (topology, start) => 
       b.getMultiLock([...names].reverse()).withLock(() => {}),
     ])
 
-    // Woken, not waited out: no lease of 20 s has passed.
+    // It was woken: no lease of 20 s has passed.
     expect(performance.now() - startedAt).toBeLessThan(20_000)
     expect(a.metrics().lost).toEqual({ expired: 0, taken: 0 })
     await Promise.all([a.close(), b.close()])
@@ -192,7 +192,7 @@ test('if a replica must confirm each lock, no token goes back across a promotion
     Locks,
     Locks,
   ]
-  // A clock that is ahead by an hour: the promoted server's is behind all that was issued.
+  // A clock that is an hour ahead: the promoted server's is behind everything issued.
   const counter = 'firebreak_lock_token:{ahead}'
   await before.withLock('ahead', () => {})
   const ahead = Number(await master.cli('GET', counter)) + 3_600_000_000
@@ -222,7 +222,7 @@ test('a replica count that comes from another master than the lock is not accept
   const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(promoted.port)] })
   await waitFor(async () => (await promoted.cli('INFO', 'replication')).includes('state=online'))
   const clients = [new Ioredis(old.port), new Ioredis(promoted.port)] as const
-  // As a client of a cluster does it: what was not answered when a master died goes to the one that took its place.
+  // Like a cluster client: requests that were unanswered when a master died go to its successor.
   let master = toRedis(clients[0])
   const following: Redis = {
     topology: 'cluster',

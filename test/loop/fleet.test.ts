@@ -43,13 +43,13 @@ function start(options: Omit<FleetProcess, 'port' | 'hub'>): GuardedChild {
   return child
 }
 
-/** A limited key that is hot from the beginning, and a cached one by which a process knows its table. */
+/** A limited key that is hot from the start, and a cached one that shows that a process has the table. */
 async function limitHot(scope: string, services: readonly string[]): Promise<void> {
   const strategy = {
     strategy: 'RateLimit',
     algorithm: 'tokenBucket',
     limit: 20,
-    // Ten minutes give a token every thirty seconds.
+    // With ten minutes, a token comes every thirty seconds.
     windowMs: 600_000,
     onLimit: 'reject',
     scope,
@@ -59,7 +59,7 @@ async function limitHot(scope: string, services: readonly string[]): Promise<voi
     { id: 'marker', key: 'marker', threshold: 100, minHoldMs: 600_000, strategy: 'LocalCache' },
   ])
   await server.cli('MSET', 'hot', 'v', 'marker', 'm')
-  // Two processes: a limit that only one needs is told to that one.
+  // Two processes: a limit that only one needs is sent to that one.
   for (const [service, host] of services.flatMap((name) => [1, 2].map((number) => [name, `host-${number}`]))) {
     const body = `# ${Date.now()},${Date.now()},${service},${host}\n# main\nhot:5000,marker:5000\n`
     await fetch(`${hub}/v1/reports`, { method: 'POST', headers: { 'content-type': 'text/plain' }, body })

@@ -64,7 +64,7 @@ const all = (what: string, condition: (status: AppStatus) => boolean) =>
     what: () => `every app: ${what}; ${JSON.stringify(apps.map(({ status }) => status))}`,
   })
 
-/** Forgets what was, and waits until every app has told something new. */
+/** Forgets earlier reports, and waits until every app has reported again. */
 async function forget(): Promise<void> {
   for (const { child } of apps) child.send('forget')
   await all('a fresh count', ({ reads }) => reads > 0 && reads < 2000)
@@ -120,7 +120,7 @@ describe('the loop on real processes', () => {
     await startHub(0, '--report-interval-ms', '60000', '--max-report-interval-ms', '60000')
     await writer.set('hot', '1')
     await startApps(1, 'hot')
-    // Within 30 s, or `all` gives up: without the fast path nothing is reported before a minute has passed.
+    // Within 30 s, or `all` gives up: without the fast path nothing would be reported for a minute.
     await all('local', ({ isLocal }) => isLocal)
     await waitFor(async () => {
       const { events } = (await (await fetch(`${hubUrl}/v1/history`)).json()) as { events: HistoryEvent[] }

@@ -19,7 +19,7 @@ import { everyType, makeProject, mixedProject, projects } from './projects.ts'
 
 const folder = temporaryFolder('packages')
 const tarballs = join(folder, 'tarballs')
-/** What each Node installs: its own npm looks at engines, and leaves out what is optional and not for it. */
+/** What each Node installs: its npm checks `engines`, and leaves out optional packages for other versions. */
 const installedBy = (major: number) => join(folder, `installed-${major}`)
 const installed = installedBy(24)
 const oldest = nodes[0]!
@@ -105,7 +105,7 @@ test('without the optional embedded Valkey, `up` says what to do instead', async
 test('every Node installs the package without warnings, even one that refuses incompatible packages', () => {
   for (const { major } of nodes)
     expect([major, said.get(major)]).toEqual([major, expect.not.stringContaining('EBADENGINE')])
-  // Hub and proxy are for a newer Node: where they cannot run, they are not installed.
+  // Hub and proxy need a newer Node: where they cannot run, they are not installed.
   const hasHub = ({ major }: { major: number }) => existsSync(join(installedBy(major), 'node_modules/@firebreak/hub'))
   expect(nodes.filter(hasHub).map(({ major }) => major)).toEqual([22, 24])
 })

@@ -44,7 +44,7 @@ test('every route of the API is on its page, and the page names no other', async
       named.add(`${method} ${last}`)
     }
   }
-  // Registered beside the document: what is asked before anybody is known, and what is no JSON.
+  // Registered outside the document: routes for unauthenticated callers, and those that are not JSON.
   const beside = [
     'GET /livez',
     'GET /metrics',

@@ -114,9 +114,9 @@ describe('what a later version says and keeps', () => {
     channel.say(report(core, 'kx', 500, 2))
     await waitFor(() => core.delivery.has('main', 'k1'))
     expect(refusals(core)).toEqual([])
-    // Its rule has the higher priority: nobody else acts on its keys.
+    // Its rule has the higher priority: no other rule acts on its keys.
     expect(core.delivery.has('main', 'kx')).toBe(false)
-    // As the later version wrote them, for whoever knows them.
+    // As the later version wrote them, for versions that know them.
     const stored = (await core.store.load()).rules
     for (const rule of laterRules) expect(stored).toContainEqual(rule)
   })

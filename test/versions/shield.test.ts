@@ -41,7 +41,7 @@ describe.each(versions)('an application before a hub of version %s', (version) =
     fixture.hub.broadcast(frameOf(recording, 'invalidate'))
     fixture.hub.broadcast(frameOf(recording, 'refused'))
     await waitFor(() => warnings.some(({ kind }) => kind === 'hub-refused'))
-    // Of its copies there is more than one, and one node.
+    // It has more than one copy, on one node.
     expect(warnings.map(({ kind }) => kind)).toEqual(['copies-one-node', 'hub-refused'])
   })
 

@@ -7,11 +7,11 @@ import { expect, test } from 'vitest'
 
 const alerts = fileURLToPath(new URL('../deploy/prometheus/alerts.yaml', import.meta.url))
 
-test('Prometheus takes the alerts', () => {
+test('Prometheus accepts the alerts', () => {
   expect(execFileSync('promtool', ['check', 'rules', alerts], { encoding: 'utf8' })).toMatch(/SUCCESS: \d+ rules found/)
 })
 
-/** What a hub would show, minute by minute, and the alerts that are there in the end. */
+/** What a hub would show, minute by minute, and the alerts that fire in the end. */
 function alertsAfter(series: Readonly<Record<string, string>>, names: readonly string[], at = '5m'): string {
   const file = join(temporaryFolder('alerts'), 'test.yaml')
   const inputs = Object.entries(series).map(([name, values]) => `      - { series: '${name}', values: '${values}' }`)
@@ -32,13 +32,13 @@ ${expected.join('\n')}
 
 const unhandled = (hub: string) => `firebreak_hot_keys_by_handling{handling="unhandled",instance="${hub}"}`
 
-test('a key that is hot and not handled for a minute wakes somebody up, on whichever hub', () => {
+test('a key that is hot and not handled for a minute fires an alert, on whichever hub', () => {
   const said = alertsAfter({ [unhandled('a')]: '0x6', [unhandled('b')]: '0 0 2x4' }, ['FirebreakHotAndNotHandled'])
   expect(said).toContain('alertname: FirebreakHotAndNotHandled')
   expect(said).toContain('2 hot keys reach Redis unprotected')
 })
 
-test('one that is handled, or was not for a moment only, wakes nobody', () => {
+test('a key that is handled, or was unhandled only for a moment, fires no alert', () => {
   const series = {
     [unhandled('a')]: '0 0 0 0 3 0',
     'firebreak_hot_keys_by_handling{handling="handled",instance="a"}': '5x6',
@@ -51,19 +51,19 @@ test('one that is handled, or was not for a moment only, wakes nobody', () => {
 
 const share = (handling: string) => `firebreak_hot_key_share{handling="${handling}",instance="a"}`
 
-test('the incident of the runbook wakes somebody: one key takes much of the load, and a rule only observes', () => {
+test('the incident of the runbook fires an alert: one key takes much of the load, and a rule only observes', () => {
   const said = alertsAfter({ [share('observed')]: '0.34x6', [share('handled')]: '0.5x6' }, ['FirebreakHotKeyLeftAlone'])
   expect(said).toContain('One key takes 34% of all accesses and is only observed')
   expect(said).toContain('handling="observed"')
 })
 
-test('a rule in shadow mode is told apart from one that observes', () => {
+test('a rule in shadow mode is distinguished from one that observes', () => {
   const said = alertsAfter({ [share('shadow')]: '0.5x6', [share('observed')]: '0.1x6' }, ['FirebreakHotKeyLeftAlone'])
   expect(said).toContain('shown what a rule in shadow mode would do')
   expect(said).not.toContain('handling="observed"')
 })
 
-test('keys that are observed and take little of the load wake nobody', () => {
+test('keys that are observed and take little of the load fire no alert', () => {
   const series = { [share('observed')]: '0.05x6', [share('shadow')]: '0 0.9 0 0 0 0', [share('handled')]: '0.9x6' }
   expect(alertsAfter(series, ['FirebreakHotKeyLeftAlone'])).toContain('SUCCESS')
 })
@@ -104,7 +104,7 @@ test.each([
     'loses connections',
   ],
 ])(
-  '%s fires while its counter rises, also when the process restarts and counts from zero',
+  '%s fires while its counter rises, even if the process restarts and counts from zero',
   (name, series, values, said) => {
     expect(alertsAfter({ [series]: values }, [name], '15m')).toContain(said)
     const step = values.split('+')[1]!.split('x')[0]
@@ -113,7 +113,7 @@ test.each([
   },
 )
 
-test('the switch is told of after ten minutes', () => {
+test('the kill switch fires an alert after ten minutes', () => {
   expect(alertsAfter({ firebreak_switch_off: '1x20' }, ['FirebreakSwitchedOff'], '5m')).toContain('SUCCESS')
   expect(alertsAfter({ firebreak_switch_off: '1x20' }, ['FirebreakSwitchedOff'], '11m')).toContain(
     'The kill switch is thrown',

@@ -9,7 +9,7 @@ import { commands } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 
-// No helm here: what it would do with the chart is not seen, what the chart names is.
+// Without helm this cannot check what it would do with the chart, only what the chart names.
 const folder = fileURLToPath(new URL('../deploy/helm/firebreak', import.meta.url))
 const read = (...path: string[]) => readFileSync(join(folder, ...path), 'utf8')
 const templates = new Map(readdirSync(join(folder, 'templates')).map((name) => [name, read('templates', name)]))
@@ -27,7 +27,7 @@ const values = parse(read('values.yaml')) as Record<string, unknown>
 const schema = JSON.parse(read('values.schema.json')) as Schema
 const chart = parse(read('Chart.yaml')) as Record<string, string>
 
-/** The paths of all values, those of objects that are handed on as they are included. */
+/** The paths of all values, including those of objects that are passed on as a whole. */
 function pathsOf(value: unknown, of: Schema, path = ''): string[] {
   const { properties } = of
   if (properties === undefined) return [path]
@@ -58,17 +58,17 @@ function problemsOf(value: unknown, of: Schema | undefined, path: string): strin
 const used = new Set([...everything.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path!))
 const paths = pathsOf(values, schema)
 
-test('the values are as their schema says, and the schema has no others', () => {
+test('the values match their schema, and the schema has no others', () => {
   expect(problemsOf(values, schema, 'values')).toEqual([])
 })
 
-test('every value that a template names is there, and every value is named by a template', () => {
+test('every value that a template uses exists, and every value is used by a template', () => {
   expect(used.size).toBeGreaterThan(50)
   expect([...used].filter((path) => !paths.includes(path))).toEqual([])
   expect(paths.filter((path) => !used.has(path))).toEqual([])
 })
 
-test('a wrong value would be seen', () => {
+test('a wrong value would be detected', () => {
   expect(problemsOf({ ...values, huub: {} }, schema, 'values')).toEqual(['values.huub is not in the schema'])
   const { hub, ...rest } = values as { hub: Record<string, unknown> }
   expect(problemsOf(rest, schema, 'values')).toEqual(['values.hub has no value'])
@@ -95,7 +95,7 @@ function merged(own: unknown, given: unknown): unknown {
   )
 }
 
-test('the chart and the command have one version', () => {
+test('the chart and the command have the same version', () => {
   const { version } = JSON.parse(
     readFileSync(new URL('../packages/cli/package.json', import.meta.url), 'utf8'),
   ) as Record<string, string>
@@ -115,7 +115,7 @@ test('every block of a template ends, and every part that is included is defined
   expect(included.filter((part) => !defined.has(part))).toEqual([])
 })
 
-test('the pods are given variables and flags that the command knows', async () => {
+test('the pods get variables and flags that the command knows', async () => {
   const variables = [...everything.matchAll(/- name: ([A-Z][A-Z0-9_]+)$/gm)].map(([, name]) => name!)
   const proxy = await commands.find(({ name }) => name === 'proxy')!.load()
   const known = new Set<string>([
@@ -178,7 +178,7 @@ test('the metrics port of a proxy is open, asked by the probes, and scraped', as
   await proxy.close()
 })
 
-test('pods run as nobody in particular, on a read-only root, without a token of Kubernetes', () => {
+test('pods run as an unprivileged user, on a read-only root, without a Kubernetes token', () => {
   expect(values['podSecurityContext']).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
   expect(values['securityContext']).toEqual({
     allowPrivilegeEscalation: false,
@@ -191,12 +191,12 @@ test('pods run as nobody in particular, on a read-only root, without a token of 
     expect(text).toContain('toYaml .Values.securityContext')
     expect(text).toContain('automountServiceAccountToken: false')
     expect(text).toContain('enableServiceLinks: false')
-    // What is written goes to a volume.
+    // All writes go to a volume.
     expect(text).toMatch(/mountPath: \/tmp/)
   }
 })
 
-test('no secret is a value: tokens, passwords and keys come from secrets by name', () => {
+test('no secret is a chart value: tokens, passwords and keys come from secrets by name', () => {
   const secrets = [...everything.matchAll(/^\s*(?:secretName|name): \{\{ .*?\.Values\.([\w.]+\.secretName)/gm)]
   expect(secrets.map(([, path]) => path).sort()).toEqual([
     'hub.store.secretName',

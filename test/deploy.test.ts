@@ -31,7 +31,7 @@ test('the dashboard and the alerts ask for metrics that a hub or a proxy has', a
   expect(asked).toContain('firebreak_proxy_upstream_up')
 })
 
-test('compose gives the hub settings that it knows, and makes tokens of its own that the hub takes', async () => {
+test('compose gives the hub settings that it knows, and creates tokens that the hub accepts', async () => {
   const env = Object.fromEntries(
     Object.entries(services['hub']!.environment!).map(([name, value]) => [name, String(value)]),
   )
@@ -65,7 +65,7 @@ test('compose gives the hub settings that it knows, and makes tokens of its own 
   expect(secret('/secrets/app')).toBe(app)
 }, 120_000)
 
-test('compose runs commands that there are, with flags and variables that they have', async () => {
+test('compose runs existing commands, with flags and variables that they have', async () => {
   for (const name of ['hub', 'proxy']) {
     const { command, environment } = services[name]!
     const { flags = [], help } = await commands.find((entry) => entry.name === command![0])!.load()
@@ -78,7 +78,7 @@ test('compose runs commands that there are, with flags and variables that they h
   }
 })
 
-test('every file that compose mounts is there', () => {
+test('every file that compose mounts exists', () => {
   const mounted = read('compose', 'compose.yaml').matchAll(/- (\.[^:\s]+):/g)
   const places = [...mounted].map(([, path]) => join(folder, 'compose', path!))
   expect(places.length).toBeGreaterThan(3)

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const page = () => readFileSync(join(root, 'docs/reference/errors.md'), 'utf8')
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 
-test('every error code in the sources stands in docs/reference/errors.md', () => {
+test('every error code in the sources is in docs/reference/errors.md', () => {
   const documented = new Set(page().match(/FB_[A-Z0-9_]+/g))
   const used = new Set<string>()
   for (const room of readdirSync(join(root, 'packages'))) {
@@ -20,7 +20,7 @@ test('every error code in the sources stands in docs/reference/errors.md', () =>
   expect([...used].filter((code) => !documented.has(code)).sort()).toEqual([])
 })
 
-test('every code on the page is in the sources: one that is gone is gone from the page too', () => {
+test('every code on the page is in the sources: removed codes are removed from the page too', () => {
   const sources = readdirSync(join(root, 'packages')).flatMap((room) => {
     const folder = join(root, 'packages', room, 'src')
     return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -32,7 +32,7 @@ test('every code on the page is in the sources: one that is gone is gone from th
   expect(codes.filter((code) => !named.has(code))).toEqual([])
 })
 
-test('the page of errors has one sorted table a room, and no code twice', () => {
+test('the page of errors has one sorted table per package, and no code twice', () => {
   const sections = page().split(/^## /m).slice(1)
   const names = sections.map((section) => section.slice(0, section.indexOf('\n')))
   expect(new Set(names).size).toBe(names.length)

@@ -61,18 +61,18 @@ function roomOf(specifier: string): string | undefined {
 
 const rooms = readdirSync(join(root, 'packages'))
 
-test('every package has the version that the programs tell', () => {
+test('every package has the version that the programs print', () => {
   const manifests = ['.', ...rooms.map((room) => join('packages', room))].map(
     (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { version: string },
   )
   expect(new Set(manifests.map((manifest) => manifest.version))).toEqual(new Set([version]))
 })
 
-test('every room stands in the table', () => {
+test('every room is in the table', () => {
   expect(rooms.filter((room) => arrows[room] === undefined)).toEqual([])
 })
 
-test.each(rooms)('%s imports only the rooms that its line names', (room) => {
+test.each(rooms)('%s imports only the rooms in its row', (room) => {
   const wrong: string[] = []
   for (const file of sourcesOf(room)) {
     const isTest = isTestFile(file.path)
@@ -91,7 +91,7 @@ test.each(rooms)('%s imports only the rooms that its line names', (room) => {
   expect(wrong).toEqual([])
 })
 
-test('core needs nothing but the language: no node: module, no package', () => {
+test('core needs only the language: no node: module, no package', () => {
   // `@firebreak/core/node` is an entry of its own: Node's sockets, which a browser never loads.
   const forNode = join(root, 'packages/core/src/node/')
   const wrong = sourcesOf('core')
@@ -107,7 +107,7 @@ test('core needs nothing but the language: no node: module, no package', () => {
   expect(wrong).toEqual([])
 })
 
-test('no two things have one name: each exported class, interface and type has its own', () => {
+test('each exported class, interface and type has a unique name', () => {
   const places = new Map<string, string[]>()
   for (const { path } of rooms.flatMap((room) => sourcesOf(room))) {
     if (isTestFile(path)) continue
@@ -120,7 +120,7 @@ test('no two things have one name: each exported class, interface and type has i
   expect(twice.map(([name, files]) => `${name}: ${files.join(', ')}`)).toEqual([])
 })
 
-/** Rooms whose files know each other one way only, types included: each can be read without those that use it. */
+/** Packages whose files have no import cycles, types included: each can be read without those that use it. */
 const oneWay: readonly string[] = ['proxy']
 
 test.each(rooms)('%s has no cycle of imports between its files', (room) => {
@@ -156,7 +156,7 @@ test.each(walks.map((walk) => [walk.split('\n')[0]!, walk]))('%s: each is there,
   const folder = walk.match(/`(packages\/[a-z]+\/src)`/)?.[1] ?? 'packages'
   const files = [...walk.matchAll(/`([a-z][\w./-]*\.ts)`/g)].map((match) => match[1]!)
   expect(files.filter((file, index) => files.indexOf(file) !== index)).toEqual([])
-  // A second name beside one is of the same folder.
+  // A second name next to one is in the same folder.
   const known = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   const isThere = (file: string) => known.some((path) => path === file || path.endsWith(`/${file}`))
   expect(files.filter((file) => !isThere(file))).toEqual([])
@@ -171,7 +171,7 @@ const onRuntime: Record<string, readonly string[]> = {
   proxy: ['run-core.ts', 'threads/worker-threads.ts', 'transport/raw-transport.ts'],
   shield: [],
   client: [],
-  // When the process began, for its metrics; secrets, which must not follow from a test's seed.
+  // The start time of the process, for its metrics; secrets, which must not be derived from a test's seed.
   hub: ['http/process-families.ts', 'access/secrets.ts'],
   sale: [],
   // It is the system's clock, read less often.

@@ -13,9 +13,9 @@ interface LockEntry {
   readonly devOptional?: boolean
 }
 
-test('images go by digest, and packages by the lock file without scripts', () => {
+test('images are pinned by digest, and packages by the lock file, without install scripts', () => {
   const dockerfile = read('deploy/docker/Dockerfile')
-  // No default: a digest that nobody gave is none.
+  // No default: there is no digest unless somebody passes one.
   expect(dockerfile).toMatch(/^ARG NODE_IMAGE$/m)
   const bases = dockerfile.match(/^FROM .*/gm)!
   expect(bases).toHaveLength(2)
@@ -40,7 +40,7 @@ test('every package of the lock file has its hash', () => {
   expect(others.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? '')).map(([path]) => path)).toEqual([])
 })
 
-test('the list of contents has every package that is shipped, with version, hash and licence', async () => {
+test('the bill of materials has every package that is shipped, with version, hash and licence', async () => {
   const { lockedPackages, sbomOf } = (await import(new URL('../scripts/sbom.mjs', import.meta.url).href)) as {
     lockedPackages: (options?: object) => { name: string; license: string; version: string }[]
     sbomOf: (packages: object[]) => {
@@ -66,7 +66,7 @@ test('the list of contents has every package that is shipped, with version, hash
   ).toEqual([])
 })
 
-test('the page of licences is what the lock file says (npm run references writes it)', () => {
+test('the page of licences matches the lock file (npm run references writes it)', () => {
   expect(readFileSync(licencesPage, 'utf8')).toBe(writtenLicencesPage())
 })
 

@@ -18,7 +18,7 @@ test('a time that grows is worse, and a speed that grows is not', () => {
   expect(isLowerBetter({ id: 'binlog-ms', value: 1, unit: 'ms' })).toBe(true)
 })
 
-test('noise that reaches to both sides condemns nothing', () => {
+test('a difference within the noise on both sides is not a failure', () => {
   const noisy = Array.from({ length: 15 }, (_, index) => (index % 2 === 0 ? 70 : 120))
   expect(compareFigure(noisy, around(100), false)).toMatchObject({ isWorse: false })
 })

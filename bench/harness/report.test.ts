@@ -21,7 +21,7 @@ test('the page has machine, figures, bars and the command of each benchmark', ()
   expect(page).not.toContain('Not complete')
 })
 
-test('a benchmark that failed or was cut off is named, with what it had printed', () => {
+test('a benchmark that failed or was cut off is listed, with its output so far', () => {
   const cut = readRun('heat', output.split('\n').slice(0, 2).join('\n'))
   const failed = readRun('locks', '', 'it ended with code 1')
   const page = reportPage([cut, failed], { ...settings, load: 9 })

@@ -19,15 +19,15 @@ export const copiedKeys: readonly string[] = ['copy:0', 'copy:1']
 const leaseMs = 300
 const fallbackTtlMs = 100
 const markerMs = 1500
-/** A write of a version that is not newer changes nothing, so that one that comes late does not take Redis back. */
+/** A write of a version that is not newer changes nothing, so a late one does not set Redis back. */
 const newerOnly = `
 if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
 return 1`
 const pauseMs = 5
-/** A call that takes longer than this waits, whatever becomes of it. */
+/** A call that takes longer than this counts as waiting, whatever its result. */
 const patienceMs = 10_000
 
-/** An application that reads and writes by every way, and knows what it may see. */
+/** An application that reads and writes in every way, and knows what it may see. */
 export class Application {
   readonly violations: Violation[] = []
   calls = 0
@@ -86,7 +86,7 @@ export class Application {
       if (version < newest && !isCopied) {
         this.note('versions never go back', `${way.name} read ${version} of ${key} after ${newest}`)
       }
-      // One step back is told once, however often it is read.
+      // One step back is reported once, however often it is read.
       newest = version
       this.#checkAge(way, key, oracle.staleMs(value, startedAt), startedAt)
     }
@@ -96,7 +96,7 @@ export class Application {
   #checkAge(way: ChaosWay, key: string, staleMs: number, startedAt: number): void {
     const isUnguarded = this.#windows.isTrackingRefused(startedAt - staleMs, startedAt)
     const promisedMs = key.startsWith('copy:') ? markerMs : leaseMs + (isUnguarded ? fallbackTtlMs : 0)
-    // What this process itself was late by is nobody's fault; the proxy's machine is the same.
+    // Delays of this process itself are not counted; the proxy runs on the same machine.
     const allowedMs = promisedMs + 50 + 2 * this.#windows.slowMs
     if (staleMs <= allowedMs) return
     const times = `${Math.round(staleMs)} ms old, ${Math.round(allowedMs)} allowed`
@@ -110,7 +110,7 @@ export class Application {
       const key = `hot:own:${way.name}:${generation}`
       if (version++ % 20 === 0) {
         const answer = await this.#call(way, `SET ${key}`, () => way.set(key, String(version)))
-        // It may still be carried out, after a later one: another key, another life.
+        // It may still be carried out, after a later one: use another key.
         if (answer === undefined) {
           generation++
           return
@@ -129,7 +129,7 @@ export class Application {
     this.note('own writes', `${way.name} wrote ${version} to ${key} and read ${value}`)
   }
 
-  /** The answer; undefined where the call failed. One that fails or waits without a fault that excuses it is noted. */
+  /** The answer, or undefined if the call failed. Records a call that fails or waits without a fault that excuses it. */
   async #call<Answer>(way: ChaosWay, what: string, send: () => Promise<Answer>): Promise<Answer | undefined> {
     const startedAt = performance.now()
     this.calls++

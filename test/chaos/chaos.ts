@@ -9,7 +9,7 @@ import { bareClient, openWays } from './ways.ts'
 export interface ChaosOptions {
   readonly seed: number
   readonly forMs: number
-  /** Told of every fault as it begins. */
+  /** Called with every fault as it begins. */
   readonly onFault?: (atMs: number, name: string, forMs: number) => void
 }
 
@@ -26,9 +26,9 @@ export interface ChaosResult {
 
 /** "Hubs and sensors agree within 5 s after the last fault". */
 const agreeMs = 5000
-/** A copy's life, and the time that a sensor takes to hear that its key is hot no longer. */
+/** A copy's life, and the time until a sensor learns that its key is no longer hot. */
 const copiesGoneMs = 15_000
-/** "its owner a minute later": what the process that followed a copy could not take away ends by itself. */
+/** "its owner a minute later": marks that the process could not remove expire on their own. */
 const ownersGoneMs = 67_500
 
 /**
@@ -49,7 +49,7 @@ export async function runChaos({ seed, forMs, onFault }: ChaosOptions): Promise<
   const faults = faultsOf(stage, chance.fork('strength'))
   const watch = setInterval(() => operator.watchSwitch(), 20)
 
-  /** One fault after the other, each for a while. */
+  /** Plays one fault after the other, each for a while. */
   const play = async (list: readonly ChaosFault[], name: string) => {
     const own = chance.fork(name)
     while (elapsedMs() < forMs) {
@@ -91,7 +91,7 @@ export async function runChaos({ seed, forMs, onFault }: ChaosOptions): Promise<
     await stage.stop()
   }
 
-  /** Hubs have the same rules, switch and table, and what was confirmed last is what they have; so have the sensors. */
+  /** Checks that hubs and sensors agree on rules, switch and table, and have what was last confirmed. */
   async function agree(onStage: Stage, who: Operator, app: Application): Promise<number> {
     const since = performance.now()
     let last = ''
@@ -128,7 +128,7 @@ export async function runChaos({ seed, forMs, onFault }: ChaosOptions): Promise<
       const lives = await Promise.all(
         (await copyNames(port)).map(async (name) => [name, Number(await redisCli(port, 'PTTL', name))] as const),
       )
-      // An owner's mark that nobody touched since has at most the rest of its life, and it has an end; -2 is gone now.
+      // An owner's mark that nobody has touched since has at most the rest of its life left, and does expire; -2 means it is gone.
       const restMs = ownersGoneMs - (performance.now() - since)
       const isTooMuch = ([name, ms]: readonly [string, number]) =>
         name.endsWith(':firebreak-owner') ? ms === -1 || ms > restMs : ms !== -2

@@ -3,7 +3,7 @@ import type { ChaosFault } from './faults.ts'
 
 /** After a fault clients may still be busy connecting. */
 const recoveryMs = 4000
-/** How far back this process' own slowness is looked at. */
+/** How far back delays of this process are considered. */
 const slownessMs = 10_000
 
 interface Window {
@@ -12,7 +12,7 @@ interface Window {
   to: number
 }
 
-/** When which fault lasted, and how late this process itself was: what an oracle excuses, and what it does not. */
+/** When each fault lasted, and how late this process itself was: what a check excuses, and what it does not. */
 export class FaultWindows {
   readonly #windows: Window[] = []
   readonly #delays: { readonly at: number; readonly ms: number }[] = []
@@ -37,22 +37,22 @@ export class FaultWindows {
     }
   }
 
-  /** True where a call of this way between the two times might have failed or waited for a bare client too. */
+  /** True if such a call between the two times might also have failed or waited with a bare client. */
   excusesCall(reach: 'sdk' | 'proxy', from: number, to: number): boolean {
     return this.#overlapping(from, to, recoveryMs).some(({ fault }) => fault.reach === 'both' || fault.reach === reach)
   }
 
-  /** True where values may have lived without a guard. */
+  /** True if values may have lived without a guard. */
   isTrackingRefused(from: number, to: number): boolean {
     return this.#overlapping(from, to, recoveryMs).some(({ fault }) => fault.refusesTracking === true)
   }
 
-  /** How late timers of this process were of late. */
+  /** How late timers of this process were recently. */
   get slowMs(): number {
     return Math.max(this.#delay.max / 1e6, 0, ...this.#delays.map(({ ms }) => ms))
   }
 
-  /** The faults that lasted at a time or shortly before, for the account of a failure. */
+  /** The faults at a time or shortly before it, to report with a failure. */
   around(at: number): string[] {
     return this.#overlapping(at - 2000, at, recoveryMs).map(({ fault }) => fault.name)
   }

@@ -8,17 +8,17 @@ export type Reach = 'sdk' | 'proxy' | 'both' | 'none'
 /** A fault that lasts a while. */
 export interface ChaosFault {
   readonly name: string
-  /** Whose calls may fail or wait as those of a bare client would. */
+  /** Whose calls may fail or wait, as they would with a bare client. */
   readonly reach: Reach
-  /** True where tracking may be refused, so that values live by `fallbackTtlMs`. */
+  /** True if tracking may be refused, so that values live for `fallbackTtlMs`. */
   readonly refusesTracking?: boolean
   begin(): Promise<void>
   end(): Promise<void>
 }
 
-/** All kinds of faults on a stage. Those of one list share what they touch; of each list one may happen at a time. */
+/** All kinds of faults on a stage. Those of one list affect the same parts; only one of each list may happen at a time. */
 export interface ChaosFaults {
-  /** On the way of a call. */
+  /** On the path of a call. */
   readonly data: readonly ChaosFault[]
   /** On hubs and their store. */
   readonly control: readonly ChaosFault[]
@@ -81,7 +81,7 @@ function* links(name: string, reach: Reach, link: FaultProxy, chance: Chance): G
     },
     () => {
       faults.isBlackHole = false
-      // What was swallowed is never answered: the connections are of no use any more.
+      // Swallowed requests are never answered, so the connections are useless now.
       link.cut()
     },
   )

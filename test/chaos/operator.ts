@@ -5,7 +5,7 @@ import type { ChaosWay } from './ways.ts'
 
 const answerMs = 5000
 
-/** What a hub answers of its state. */
+/** What a hub reports of its state. */
 export interface HubPicture {
   readonly rules: string
   readonly isOff: boolean
@@ -14,17 +14,17 @@ export interface HubPicture {
 
 type Answer = { readonly status: number; readonly body: unknown } | undefined
 
-/** What hubs confirmed last of one thing, as far as it can be known. */
+/** What hubs last confirmed of one setting, as far as it can be known. */
 class LastConfirmed<T> {
   value: T | undefined
-  /** Hubs that may still carry out what they were told earlier. */
+  /** Hubs that may still carry out earlier requests. */
   readonly #unsettled = new Set<string>()
 
   constructor(value?: T) {
     this.value = value
   }
 
-  /** A hub does what it is told in order; what another one was told may come after it. */
+  /** A hub carries out its requests in order; those of another hub may come after them. */
   confirm(url: string, value: T): void {
     this.#unsettled.delete(url)
     this.value = this.#unsettled.size > 0 ? undefined : value
@@ -37,11 +37,11 @@ class LastConfirmed<T> {
   }
 }
 
-/** Somebody who throws the switch and changes rules while things break, and remembers what the hubs confirmed. */
+/** Somebody who uses the switch and changes rules while things break, and remembers what the hubs confirmed. */
 export class Operator {
   readonly #off = new LastConfirmed(false)
   readonly #threshold = new LastConfirmed<number>()
-  /** Ways whose shield has been seen off since the switch was thrown. */
+  /** Clients whose shield has been seen off since the switch was used. */
   readonly #seenOff = new Set<ChaosWay>()
   readonly #urls: readonly string[]
   readonly #ways: readonly ChaosWay[]
@@ -55,7 +55,7 @@ export class Operator {
     this.#application = application
   }
 
-  /** What was confirmed last; undefined where another call may have changed it. */
+  /** What was last confirmed; undefined if another call may have changed it. */
   get expectedOff(): boolean | undefined {
     return this.#off.value
   }
@@ -64,7 +64,7 @@ export class Operator {
     return this.#threshold.value
   }
 
-  /** One thing that people do, at one of the hubs. */
+  /** One action by a person, at one of the hubs. */
   async act(chance: Chance): Promise<void> {
     const url = chance.pick(this.#urls)
     if (chance.happens(0.5)) await this.#changeRule(url, 20 + chance.below(20))
@@ -77,7 +77,7 @@ export class Operator {
       this.#seenOff.clear()
     }
     const answer = await this.#send('POST', `${url}/v1/switch`, { isOff })
-    // Refused: nothing has changed. No answer, or one that does not know: it may have.
+    // Refused: nothing has changed. Without an answer, or with an uncertain one, it may have.
     const isRefused = answer?.status === 503 && codeOf(answer) === 'FB_STORE_AWAY'
     if (isRefused) {
       if (!isOff) this.#mayBeOn = this.expectedOff !== true
@@ -85,7 +85,7 @@ export class Operator {
       this.#off.confirm(url, isOff)
       if (isOff) this.#mayBeOn = false
       return true
-      // One that waits for the store is told to it later, unless the hub is killed before.
+      // A change that waits for the store is written later, unless the hub is killed before.
     } else this.#off.doubt(url)
     return false
   }
@@ -144,7 +144,7 @@ function codeOf({ body }: { readonly body: unknown }): string | undefined {
   return (body as { code?: string } | undefined)?.code
 }
 
-/** Names only: when a key was found hot differs by the moments in which hubs heard of it. */
+/** Names only: the time when a key was found hot depends on when hubs learned of it. */
 function hotKeysIn(strategies: unknown): string {
   const found = new Set(JSON.stringify(strategies).match(/(hot|copy):[\w:-]*\d/g) ?? [])
   return [...found]

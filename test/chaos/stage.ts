@@ -13,14 +13,14 @@ import {
   waitFor,
 } from '@firebreak/testkit'
 
-// What is acknowledged is on disk: a server that is killed comes back with all that anybody was told of.
+// Acknowledged data is on disk: a killed server comes back with everything that anybody was told.
 const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--repl-diskless-sync-delay', '0']
 const rules = [
   { id: 'hot', prefix: 'hot:', threshold: 30, windowMs: 1000, minHoldMs: 2000, strategy: 'LocalCache' },
   { id: 'copy', prefix: 'copy:', threshold: 30, windowMs: 1000, minHoldMs: 2000, strategy: 'RedundantKeys' },
 ]
 
-/** A busy machine may take this long for a program, or a copy of the data, to be there. */
+/** A busy machine may take this long to start a program or copy the data. */
 const startMs = 60_000
 
 /** A program that is killed and started again on its old port. */
@@ -46,7 +46,7 @@ export class Restartable {
   }
 }
 
-/** The protected Redis: a server with its data on disk, and who takes its place. */
+/** The protected Redis: a server with its data on disk, and its replacement. */
 export class DataServer {
   #server: RedisServer
 
@@ -68,7 +68,7 @@ export class DataServer {
   }
 
   async restart(): Promise<void> {
-    // Not with the arguments of its start: it may have been a replica then.
+    // Not with its original arguments: it may have been a replica then.
     this.#server = await this.#server.restart(durable)
   }
 
@@ -93,15 +93,15 @@ export class DataServer {
   }
 }
 
-/** Everything that runs: two Redis, two hubs, a proxy, and a way to every one of them that can be disturbed. */
+/** Everything that runs: two Redis servers, two hubs, a proxy, and a link to each of them that can be disturbed. */
 export class Stage {
   readonly data: DataServer
   readonly store: DataServer
-  /** The way of applications to the protected Redis. */
+  /** The link of applications to the protected Redis. */
   readonly dataLink: FaultProxy
-  /** The way of the proxy to it. */
+  /** The link of the proxy to it. */
   readonly proxyLink: FaultProxy
-  /** The way of each hub to the store. */
+  /** The link of each hub to the store. */
   readonly storeLinks: readonly FaultProxy[]
   readonly hubs: readonly Restartable[]
   readonly hubUrls: readonly string[]
@@ -170,7 +170,7 @@ export class Stage {
   }
 }
 
-/** Keys of ours beside those of the application: copies, and what stands beside them. */
+/** Our keys next to those of the application: copies and their companion keys. */
 export async function copyNames(port: number): Promise<string[]> {
   const names = (await redisCli(port, 'KEYS', '*')).split('\n')
   return names.filter((name) => /:firebreak-(marker|owner|refresher)$|^copy:\d+_\d+$/.test(name))

@@ -9,7 +9,7 @@ export interface ChaosWay {
   readonly reach: 'sdk' | 'proxy'
   get(key: string): Promise<string | null>
   set(key: string, value: string): Promise<unknown>
-  /** True where its shield passes through; undefined where it is in another process. */
+  /** True if its shield passes commands through; undefined if it is in another process. */
   isOff(): boolean | undefined
   isConnected(): boolean
   close(): void
@@ -21,12 +21,12 @@ const settings = {
   retryStrategy: () => 100,
 } as const
 
-/** Both libraries under protection, and a plain one behind the proxy. */
+/** Both libraries with protection, and an unprotected one behind the proxy. */
 export async function openWays(stage: Stage): Promise<readonly ChaosWay[]> {
   return [ioredisWay(stage), await nodeRedisWay(stage), proxyWay(stage)]
 }
 
-/** A client without Firebreak, on the way that the protected ones take. */
+/** A client without Firebreak, over the same link as the protected ones. */
 export function bareClient(stage: Stage): Redis {
   const client = new Redis(stage.dataLink.port, settings)
   client.on('error', () => {})

@@ -59,7 +59,7 @@ test('reads and writes are those of the server', () => {
   expect(ours).toEqual(theirs)
 })
 
-test('the place of the first key, of the last and the step are those of the server', () => {
+test('the positions of the first and last key and the step are those of the server', () => {
   const [ours, theirs] = compare(legacyRange, ({ range, hasShardChannels }) => (hasShardChannels ? [0, 0, 0] : range))
   expect(ours).toEqual(theirs)
 })
@@ -82,14 +82,14 @@ test.each<[CommandFlag, (info: CommandInfo) => boolean]>([
   ['transaction', ({ categories }) => categories.includes('@transaction')],
   ['scripting', ({ categories }) => categories.includes('@scripting')],
   ['sharded', ({ hasShardChannels }) => hasShardChannels],
-  // WAIT waits too, though only newer servers say so.
+  // WAIT blocks too, although only newer servers say so.
   ['blocking', ({ flags, name }) => flags.includes('blocking') || name === 'wait'],
-])('the flag %s is where the server has it', (flag, ofInfo) => {
+])('the flag %s is set where the server sets it', (flag, ofInfo) => {
   const [ours, theirs] = compare(({ flags }) => flags.has(flag), ofInfo)
   expect(ours).toEqual(theirs)
 })
 
-test('the type is that of the server, where it names one', () => {
+test('the type is that of the server, if the server gives one', () => {
   const categories: Record<string, string> = { sortedset: 'zset' }
   for (const { name, categories: theirs } of infos) {
     if (name.startsWith('sort')) continue
@@ -99,7 +99,7 @@ test('the type is that of the server, where it names one', () => {
   }
 })
 
-test('for arguments of every form the keys and what is done to them are those of COMMAND GETKEYSANDFLAGS', async () => {
+test('for arguments of every form, keys and their access flags are those of COMMAND GETKEYSANDFLAGS', async () => {
   const listsPerCommand = scale(60, 1_000)
   const compared = await compareKeys(connection, infos, listsPerCommand)
   expect(compared.lists).toBeGreaterThan(infos.length * listsPerCommand * 0.8)

@@ -19,9 +19,9 @@ export function rowOf(name: string): CommandRow | undefined {
   return commandOf(top!, subcommand)
 }
 
-/** Where a server's flags of a key say less, or more, than what the command does to it. */
+/** Keys for which a server's flags say less, or more, than what the command does. */
 const accessByHand: Record<string, 'read' | 'write'> = {
-  // Writes only the cached count inside the value, which no reader can tell.
+  // Only writes the cached count inside the value, which no reader can see.
   pfcount: 'read',
   // The stream's entries stay, but what the group has read and owes changes.
   xreadgroup: 'write',
@@ -33,7 +33,7 @@ const accessByHand: Record<string, 'read' | 'write'> = {
  */
 export async function compareKeys(connection: Connection, infos: readonly CommandInfo[], listsPerCommand: number) {
   const compared = { lists: 0, keys: 0 }
-  // An assertion for each of some hundred thousand lists would take a minute.
+  // An assertion for each of a few hundred thousand lists would take a minute.
   const wrong: object[] = []
   const lists = infos.filter(({ isContainer }) => !isContainer).flatMap((info) => examplesOf(info, listsPerCommand))
   for (let start = 0; start < lists.length; start += 4096) {
@@ -63,13 +63,13 @@ function examplesOf(info: CommandInfo, count: number): { name: string; args: str
   }))
 }
 
-/** The keys by the server's reply, or undefined where it cannot tell. */
+/** The keys from the server's reply, or undefined if it cannot tell. */
 function expectedKeys(name: string, args: readonly string[], reply: RespValue): unknown[] | undefined {
   if (reply instanceof ErrorReply) {
-    // Some commands take fewer arguments than their documentation lets one think.
+    // Some commands take fewer arguments than their documentation suggests.
     if (/number of arguments/.test(reply.text)) return undefined
     if (!/no key arguments|Invalid arguments/.test(reply.text)) return [reply.text]
-    // A merge of nothing is a command, but the server's own rule wants a source.
+    // Merging nothing is a valid command, but the server's own key rule requires a source.
     return name === 'pfmerge' && args.length === 2 ? [[args[1], 'write']] : []
   }
   return (plain(reply) as [string, string[]][]).map(([key, flags]) => [

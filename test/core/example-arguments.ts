@@ -7,7 +7,7 @@ export interface ArgumentDoc {
   readonly arguments?: readonly ArgumentDoc[]
 }
 
-/** Words that a parser of keys could stumble over when they stand where a key or a value stands. */
+/** Words that could confuse a parser of keys when they are a key or a value. */
 const trickyWords = ['store', 'KEYS', 'streams', 'GET', 'by', 'limit', 'AUTH', '', '1', 'count', 'BLOCK']
 
 /**
@@ -75,7 +75,7 @@ export class ExampleArguments {
 const keyMark = '\0key\0'
 const countMark = '\0count\0'
 
-/** Puts the number of the keys that directly follow a count into its place. */
+/** Fills in the number of keys that directly follow a count. */
 function fillCounts(parts: readonly string[]): string[] {
   return parts.map((part, index) => {
     if (part !== countMark) return part.replace(keyMark, '')

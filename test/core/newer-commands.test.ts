@@ -36,7 +36,7 @@ test('the arity of the newer commands is that of a Valkey 9', () => {
   expect(newer.map(({ name }) => [name, rowOf(name)?.arity])).toEqual(newer.map(({ name, arity }) => [name, arity]))
 })
 
-test('for arguments of every form the keys are those of COMMAND GETKEYSANDFLAGS of a Valkey 9', async () => {
+test('for arguments of every form, keys are those of COMMAND GETKEYSANDFLAGS of a Valkey 9', async () => {
   const compared = await compareKeys(connection, infos, scale(10, 200))
   expect(compared.keys).toBeGreaterThan(compared.lists / 2)
 })

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-/** All that the server answers to these bytes until it closes the connection, which QUIT makes it do at the latest. */
+/** The server's whole answer to these bytes until it closes the connection, at the latest because of QUIT. */
 function answerOf(bytes: Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(server.port, '127.0.0.1')
@@ -23,7 +23,7 @@ function answerOf(bytes: Buffer): Promise<string> {
   })
 }
 
-/** What a server that knows only ECHO and QUIT would answer, by our parser. */
+/** The answer of a server that only knows ECHO and QUIT, by our parser. */
 function ourAnswer(bytes: Buffer): string {
   const parser = new RequestParser()
   let answer = ''
@@ -81,7 +81,7 @@ test.each([
   '*2\r\n$4\r\nECHO\r\n$a\r\n',
   '*2\r\n$4\r\nECHO\r\n$\r\n',
   '*2\r\n$4\r\nECHO\r\n$536870913\r\n',
-  // The bytes behind a bulk string are skipped unread.
+  // The bytes after a bulk string are skipped.
   '*2\r\n$4\r\nECHOxx$1\r\naxx',
   '*2\r\n$4\r\nECHO\r\n$0\r\n\r\n',
 ])('the parser takes %j as the server does', async (text) => {
@@ -93,6 +93,6 @@ test.each([
   ['an inline request', Buffer.alloc(70_000, 'x')],
   ['a multibulk count', Buffer.from(`*${'1'.repeat(70_000)}`)],
   ['a bulk count', Buffer.from(`*1\r\n$${'1'.repeat(70_000)}`)],
-])('%s without an end is refused as the server does', async (_name, bytes) => {
+])('%s without an end is refused as by the server', async (_name, bytes) => {
   expect(ourAnswer(bytes)).toBe(await answerOf(bytes))
 })

@@ -2,7 +2,7 @@ import type { Connection } from './connection.ts'
 import { plain } from './connection.ts'
 import type { ArgumentDoc } from './example-arguments.ts'
 
-/** What a server says of one of its commands. */
+/** What a server reports for one of its commands. */
 export interface CommandInfo {
   /** Subcommands as `object|encoding`. */
   readonly name: string
@@ -51,7 +51,7 @@ export async function serverCommands(connection: Connection): Promise<CommandInf
       range: [first, last, step],
       categories,
       hasShardChannels: specs.some((spec) => spec.flags.includes('not_key')),
-      // COMMAND has subcommands and is a command by itself.
+      // COMMAND has subcommands and is also a command itself.
       isContainer: subcommands.length > 0 && name !== 'command',
       arguments: docs.get(name) ?? [],
     })

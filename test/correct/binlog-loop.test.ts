@@ -15,7 +15,7 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 
-/** A row changes, Redis is updated, the client that cached the key knows: all of it real. */
+/** A row changes, Redis is updated, and the client that cached the key is notified: all of it with real servers. */
 let database: MariadbServer
 let server: RedisServer
 let fixture: Fixture
@@ -83,7 +83,7 @@ const serves = (value: string | null) =>
     { timeoutMs: 30_000, what: `product:1 to be served as ${value}` },
   )
 
-test('a row’s change reaches Redis and the clients; a hot key is buried, a cold one deleted', async () => {
+test('a changed row reaches Redis and the clients; a deleted hot key gets a tombstone, a cold one is deleted', async () => {
   await startWith()
   await reader()
   await database.sql("INSERT INTO product VALUES (1, 'tea'), (2, 'mug')")
@@ -96,7 +96,7 @@ test('a row’s change reaches Redis and the clients; a hot key is buried, a col
   await serves('null')
   await waitFor(async () => (await fixture.plain.exists('product:2')) === 0)
   expect((await view()).counts).toMatchObject({ buried: 1, deleted: 1 })
-  // What rows of the table made and nobody else is swept.
+  // Only keys made from rows of the table are swept.
   await fixture.plain.set('other:1', 'stays')
   await database.sql("INSERT INTO product VALUES (1, 'tea'), (2, 'mug'); TRUNCATE TABLE product")
   await waitFor(async () => (await fixture.plain.exists('product:2')) === 0)
@@ -104,7 +104,7 @@ test('a row’s change reaches Redis and the clients; a hot key is buried, a col
   expect(await fixture.plain.get('other:1')).toBe('stays')
 })
 
-test('a Redis that does not take the value is an alarm; the row comes again until it does', async () => {
+test('a Redis that does not accept the value raises an alarm; the row is retried until it does', async () => {
   await startWith()
   await reader()
   await database.sql("INSERT INTO product VALUES (1, 'tea')")
@@ -119,11 +119,11 @@ test('a Redis that does not take the value is an alarm; the row comes again unti
   expect((await view()).counts['redisFailures']).toBeGreaterThan(0)
 })
 
-test('a transaction that Redis does not take is given up by choice: it is told, and the next one comes', async () => {
+test('a transaction that Redis does not accept is dropped if so configured: it is reported, and the next one follows', async () => {
   await startWith({ retry: { redis: { tries: 2, firstMs: 10, mostMs: 10, atEnd: 'drop' } } })
   await database.sql("INSERT INTO product VALUES (1, 'tea')")
   await waitFor(async () => (await fixture.plain.get('product:1')) === 'tea')
-  // Nothing may be written: that costs no connection, so each try fails at once.
+  // All writes are refused: no connection is lost, so each try fails at once.
   await fixture.plain.config('SET', 'maxmemory', '1')
   await database.sql("UPDATE product SET name = 'lost tea' WHERE id = 1")
   const missed = await alarm('missed:binlog of main')
@@ -136,7 +136,7 @@ test('a transaction that Redis does not take is given up by choice: it is told, 
   expect((await view()).counts).toMatchObject({ dropped: 1, redisFailures: 3 })
 })
 
-test('by choice, reading ends instead, and nothing behind it reaches Redis', async () => {
+test('if so configured, reading stops instead, and nothing later reaches Redis', async () => {
   await startWith({ retry: { redis: { tries: 1, firstMs: 10, atEnd: 'stop' } } })
   await fixture.plain.config('SET', 'maxmemory', '1')
   await database.sql("INSERT INTO product VALUES (1, 'tea')")
@@ -153,14 +153,14 @@ test('by choice, reading ends instead, and nothing behind it reaches Redis', asy
   expect(await fixture.plain.exists('product:1', 'product:2')).toBe(0)
 })
 
-test('a row that the mapping cannot digest is an alarm, and the next one still comes', async () => {
+test('a row that the mapping cannot handle raises an alarm, and the next one is still processed', async () => {
   await startWith({}, 'product:{number}')
   await database.sql("INSERT INTO product VALUES (1, 'tea')")
   expect((await alarm('mapping:binlog of main')).cause).toContain('no column number')
   expect((await view()).counts['mappingErrors']).toBeGreaterThan(0)
 })
 
-test('a hub that was away goes on from its checkpoint: rows of that time are refreshed', async () => {
+test('a hub that was down continues from its checkpoint: rows from that time are refreshed', async () => {
   const dataFolder = temporaryFolder('hub')
   await startWith({ dataFolder })
   await database.sql("INSERT INTO product VALUES (1, 'tea')")
@@ -172,7 +172,7 @@ test('a hub that was away goes on from its checkpoint: rows of that time are ref
   expect((await view()).counts['flushes']).toBe(0)
 })
 
-/** A log that a connection still reads is not purged, and the server notices only when it writes that one is gone. */
+/** A log that a connection still reads is not purged, and the server only notices on a write that the connection is gone. */
 async function purge(): Promise<void> {
   const last = (await database.sql('SHOW MASTER STATUS')).split('\t')[0]!
   await waitFor(async () => {
@@ -183,7 +183,7 @@ async function purge(): Promise<void> {
   })
 }
 
-test('a log that was purged meanwhile: cold keys go, the hot one stays, an alarm says so, reading goes on', async () => {
+test('a log that was purged meanwhile: cold keys are deleted, the hot one stays, an alarm is raised, reading continues', async () => {
   const dataFolder = temporaryFolder('hub')
   await startWith({ dataFolder })
   await reader()

@@ -2,9 +2,9 @@
 export interface CounterOperation {
   readonly amount: number
   readonly began: number
-  /** When its answer came; undefined where none did, and it may have happened at any time since, or never. */
+  /** When its answer came; undefined without one: it may have happened at any time since, or never. */
   readonly ended: number | undefined
-  /** What the counter was behind it. */
+  /** The value of the counter after it. */
   readonly value: number | undefined
   /** What the same client had sent before it on the same connection, answered or not. */
   readonly after?: CounterOperation | undefined
@@ -63,7 +63,7 @@ export function isLinearizable(history: readonly CounterOperation[], start = 0):
     return isDone.lastIndexOf(1)
   }
 
-  /** Those that may come next: begun before any of the others has ended, and with the value that this gives. */
+  /** Operations that may come next: begun before any of the others has ended, with a matching value. */
   function candidates(): number[] {
     let earliestEnd = Number.POSITIVE_INFINITY
     for (let index = first; index < operations.length; index++) {
@@ -71,7 +71,7 @@ export function isLinearizable(history: readonly CounterOperation[], start = 0):
       if (began > earliestEnd) break
       if (isDone[index] === 0 && ended !== undefined) earliestEnd = Math.min(earliestEnd, ended)
     }
-    // Where nothing is ever taken away, nobody can still be told less than the counter is.
+    // If nothing is ever subtracted, no later answer can be below the counter's value.
     let least = Number.POSITIVE_INFINITY
     for (let index = first; isRising && index < operations.length && operations[index]!.began <= earliestEnd; index++) {
       const { ended, value: told } = operations[index]!
@@ -85,13 +85,13 @@ export function isLinearizable(history: readonly CounterOperation[], start = 0):
       if (isDone[index] === 1 || next > least || !isInTurn(operation)) continue
       if (operation.ended !== undefined) {
         if (operation.value !== next) continue
-        // What changes nothing is best placed at once: later it can only be in the way.
+        // Operations that change nothing are best placed at once: later they can only be in the way.
         if (operation.amount === 0) return [index]
         known.push(index)
-        // Of those that were lost and add the same, it is no matter which.
+        // Of lost operations that add the same, it does not matter which.
       } else if (!lost.has(operation.amount)) lost.set(operation.amount, index)
     }
-    // The last is tried first: what was answered.
+    // The last one, an answered operation, is tried first.
     return [...lost.values(), ...known]
   }
 

@@ -26,7 +26,7 @@ describe.each(ways)('$name', (way) => {
       keys.map(async (key, index) => {
         const ttlMs = 200 + (index % 10) * 20
         await fixture.plain.set(key, 'v', 'PX', ttlMs)
-        // Redis' own end of the key is not later than this.
+        // Redis' own expiry of the key is not later than this.
         const endsAt = performance.now() + ttlMs
         let servedAt = 0
         let hits = 0
@@ -47,10 +47,10 @@ describe.each(ways)('$name', (way) => {
     )
   })
 
-  test('the time of a rule ends a value too, where no write and no TTL does', async () => {
+  test('the time limit of a rule ends a value too, without a write or a TTL', async () => {
     const redis = await way.client(fixture, server.port)
     await fixture.plain.set('k', 'v')
-    // Too short to be loaded ahead of its end: a longer one that is read all the time never ends, it is renewed.
+    // Too short to be reloaded in time: a longer one that is read all the time never expires, because it is renewed.
     fixture.hub.heat('main', ['k'], { strategy: { ...defaultLocalCache, expireTime: 0.15 } })
     await waitFor(async () => (await redis.get('k')) && (await redis.peek('k')) === 'v')
     const reads = await fixture.calls('get')

@@ -89,7 +89,7 @@ describe('a cluster', () => {
   }
 
   test.each(ways)(
-    'each node has one connection of the shield, tracked, and only of keys that are hot: $name',
+    'each node has one connection of the shield, with tracking, and only for hot keys: $name',
     async (way) => {
       const redis = await way.cluster(fixture, cluster.addresses)
       const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `{${name}}k`)
@@ -111,7 +111,7 @@ describe('a cluster', () => {
     },
   )
 
-  test.each(ways)('a failover leaves nothing stale, and no version comes back: $name', async (way) => {
+  test.each(ways)('a failover leaves nothing stale, and no version goes back: $name', async (way) => {
     const redis = await way.cluster(fixture, cluster.addresses)
     const plain = connect()
     const oracle = new VersionOracle()
@@ -130,7 +130,7 @@ describe('a cluster', () => {
       const reading = reader.until(() => isDone)
       const [master, replica] = await ownersOf(keySlot('k'))
       await waitFor(async () => (await redisCli(replica, 'INFO', 'replication')).includes('master_link_status:up'))
-      // The other masters may have just voted and refuse to do so again at once: then the replica asks again.
+      // The other masters may have just voted and refuse to do so again right away: then the replica asks again.
       await waitFor(
         async () => {
           await redisCli(replica, 'CLUSTER', 'FAILOVER')
@@ -161,7 +161,7 @@ describe('a cluster', () => {
     const [to] = await ownersOf((slot + 8192) % 16_384)
     expect(to).not.toBe(from)
     const [fromId, toId] = [await redisCli(from, 'CLUSTER', 'MYID'), await redisCli(to, 'CLUSTER', 'MYID')]
-    // As every tool for it does. No key moves, so nobody is sent a push.
+    // As every resharding tool does it. No key moves, so nobody is sent a push.
     for (const [port, ...words] of [
       [to, 'IMPORTING', fromId],
       [from, 'MIGRATING', toId],
@@ -185,7 +185,7 @@ describe('Sentinel', () => {
   })
   afterAll(() => sentinel.stop())
 
-  test('a failover leaves nothing of the old master in memory, of any way', async () => {
+  test('a failover leaves nothing of the old master in memory, by any kind of read', async () => {
     const all = await Promise.all(ways.map((way) => way.sentinel(fixture, sentinel)))
     await all[0]!.set('k', 'before')
     fixture.hub.heat('main', ['k'])
@@ -200,7 +200,7 @@ describe('Sentinel', () => {
     await waitFor(async () => (await ask(before, 'ROLE')).startsWith('slave'), { timeoutMs: 30_000 })
     await waitFor(async () => (await ask(after, 'SET', 'k', 'after')) === 'OK', { timeoutMs: 30_000 })
     const ackedAt = performance.now()
-    // The old master said goodbye when it was made a replica: nothing of it may be served by now.
+    // The old master closed its connections when it became a replica: nothing of it may be served now.
     for (const redis of all) {
       await waitFor(async () => (await redis.peek('k')) !== 'before', { everyMs: 1 })
       expect(performance.now() - ackedAt).toBeLessThan(slowness.allow(50))

@@ -81,7 +81,7 @@ const serves = (redis: Redis, key: string, value: string | null) =>
     what: `${key} to be served as ${value}`,
   })
 
-/** The fallback of 1 ms is over long before this, so what is served then is guarded by the lane. */
+/** The fallback of 1 ms is over long before this, so whatever is served then is guarded by the lane. */
 async function isKept(redis: Redis, key: string): Promise<boolean> {
   if (peek(redis, key) === undefined) await redis.get(key)
   await letTimePass(30)
@@ -113,7 +113,7 @@ describe.each([
   })
 })
 
-test('small values are carried: what need not be consistent is renewed without a read', async () => {
+test('small values are carried: values that need not be consistent are renewed without a read', async () => {
   const strategy = { strategy: 'LocalCache', consistent: false }
   await startWith({ watchers: [replica()], initialRules: [{ id: 'hot', prefix: 'hot', threshold: 1, strategy }] })
   const redis = new Redis(server.port)
@@ -130,7 +130,7 @@ test('small values are carried: what need not be consistent is renewed without a
   expect(await redis.get('hot')).toHaveLength(5000)
 })
 
-test('a stream that is cut or silent: the lease ends, the alarm names the cause, is posted, and ends', async () => {
+test('a stream that is cut or silent: the lease ends, an alarm names the cause, is posted, and ends', async () => {
   await startWith({ watchers: [replica()] })
   await fixture.plain.set('hot', '0')
   const redis = await guardedClient('hot', '0')
@@ -153,7 +153,7 @@ test('a stream that is cut or silent: the lease ends, the alarm names the cause,
   expect(events.some(({ kind, text }) => kind === 'alarm' && text.startsWith('raised: replica stream'))).toBe(true)
 })
 
-test('a stream whose tries are used up stops by choice: nothing is served that hangs on it', async () => {
+test('a stream whose tries are used up stops if so configured: nothing that depends on it is served', async () => {
   await startWith({ watchers: [replica()], retry: { replica: { tries: 2, firstMs: 10, mostMs: 10, atEnd: 'stop' } } })
   await fixture.plain.set('hot', '0')
   const redis = await guardedClient('hot', '0')
@@ -173,7 +173,7 @@ test('a stream whose tries are used up stops by choice: nothing is served that h
   expect(await isKept(redis, 'hot')).toBe(false)
 })
 
-test('a stream whose tries are used up is a critical alarm by default, told once more, and heals', async () => {
+test('a stream whose tries are used up raises a critical alarm by default, reports it once more, and recovers', async () => {
   await startWith({ watchers: [replica()], retry: { replica: { tries: 2, firstMs: 10, mostMs: 10 } } })
   proxy.faults.refusesConnections = true
   proxy.cut()
@@ -191,7 +191,7 @@ test('a stream whose tries are used up is a critical alarm by default, told once
   await told('cleared', 'critical')
 })
 
-test('a watcher whose tries are used up stops by choice: an alarm says so, and every read goes to Redis', async () => {
+test('a watcher whose tries are used up stops if so configured: an alarm says so, and every read goes to Redis', async () => {
   await startWith({})
   await fixture.plain.set('hot', '0')
   const redis = new Redis(proxy.port)
@@ -212,7 +212,7 @@ test('a watcher whose tries are used up stops by choice: an alarm says so, and e
   }
 })
 
-test('a client that nobody guards is an alarm, until somebody does', async () => {
+test('a client without a guard raises an alarm, until it has one', async () => {
   await startWith({})
   await fixture.plain.set('hot', '0')
   const redis = new Redis(server.port, { username: 'limited', password: 'pass' })
@@ -226,7 +226,7 @@ test('a client that nobody guards is an alarm, until somebody does', async () =>
   expect(await kinds()).toContain('fallback')
 })
 
-test('a hub that starts again goes on in the stream where it was: nothing is missed, nothing flushed', async () => {
+test('a restarted hub continues at its position in the stream: nothing is missed, nothing flushed', async () => {
   const dataFolder = temporaryFolder('hub')
   await startWith({ watchers: [replica()], dataFolder })
   expect((await watchers())[0]!.counts['flushes']).toBe(1)

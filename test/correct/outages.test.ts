@@ -64,7 +64,7 @@ describe.each(ways)('$name', (way) => {
     return reader
   }
 
-  test('a channel that is killed twenty times leaves nothing stale, and no version comes back', async () => {
+  test('a channel that is killed twenty times leaves nothing stale, and no version goes back', async () => {
     const proxy = await FaultProxy.start(server.port)
     const redis = await way.watchedThrough(fixture, server.port, proxy)
     const reader = await disturbed(redis, async () => {
@@ -97,7 +97,7 @@ describe.each(ways)('$name', (way) => {
     expect(reader.backwards).toBe(0)
   })
 
-  test('a Redis that stands still and goes on: nothing stale after it', async () => {
+  test('a Redis that is paused and resumes: nothing is stale afterwards', async () => {
     const redis = await way.client(fixture, server.port)
     const reader = await disturbed(redis, async (oracle) => {
       for (let round = 0; round < scale(2, 5); round++) {
@@ -113,7 +113,7 @@ describe.each(ways)('$name', (way) => {
     expect(reader.backwards).toBe(0)
   })
 
-  test('a black hole: nothing is older than the lease, the bypass shows, and it heals', async () => {
+  test('a black hole: nothing is older than the lease, the bypass is visible, and it recovers', async () => {
     const leaseMs = 300
     const proxy = await FaultProxy.start(server.port)
     const redis = await way.watchedThrough(fixture, server.port, proxy, { leaseMs })
@@ -128,7 +128,7 @@ describe.each(ways)('$name', (way) => {
         proxy.faults.isBlackHole = false
         const healedAt = performance.now()
         await waitFor(async () => (await redis.peek('k')) !== undefined, { what: 'it to heal' })
-        // A new connection, its greeting, tracking and a read are some six ways there and back.
+        // A new connection, its greeting, tracking and a read take about six round trips.
         expect(performance.now() - healedAt).toBeLessThan(slowness.allow(1000, 6))
       })
       expect(largest(reader.staleMs)).toBeLessThanOrEqual(leaseMs + slowness.allow(50))
@@ -137,7 +137,7 @@ describe.each(ways)('$name', (way) => {
     await proxy.close()
   })
 
-  test('a black hole is given up and heals, also where all that is read there is under a limit', async () => {
+  test('a black hole is given up and recovers, even if all reads there are under a limit', async () => {
     const proxy = await FaultProxy.start(server.port)
     const redis = await way.watchedThrough(fixture, server.port, proxy)
     const { hub } = fixture

@@ -31,7 +31,7 @@ export class Slowness {
     return Math.max(this.#delay.percentile(q * 100) / 1e6, latency)
   }
 
-  /** The bar, or twice the worst of the control where that is more; `steps` for what takes so many turns of both sides. */
+  /** The limit, or twice the control's worst time if that is more; `steps` for work that takes so many turns of both sides. */
   allow(barMs: number, steps = 1): number {
     return Math.max(barMs, 2 * this.worstMs * steps)
   }

@@ -35,14 +35,14 @@ describe.each(ways)('$name', (way) => {
     expect(effect).toMatchObject({ staleMs: 0, ruleId: 'test' })
   })
 
-  test('a value that outlives its key’s change is found, dropped, bypassed and told, though no watcher said a word', async () => {
+  test('a value that outlives a change of its key is found, dropped, bypassed and reported, although no watcher noticed', async () => {
     const warnings: string[] = []
     const redis = await way.client(fixture, server.port, {
       canaryMs: 20,
       leaseMs: 100,
       onWarning: ({ message }) => warnings.push(message),
     })
-    // SWAPDB is what tracking does not tell.
+    // Tracking does not report SWAPDB.
     await fixture.plain.set('k', 'old')
     await fixture.plain.call('SELECT', '1')
     await fixture.plain.set('k', 'new')
@@ -59,7 +59,7 @@ describe.each(ways)('$name', (way) => {
     expect((await fixture.calls('get')) - before).toBeGreaterThanOrEqual(5)
   })
 
-  test('maxStalenessMs is kept by bypass, where the watcher alone would serve longer', async () => {
+  test('maxStalenessMs is kept by a bypass when the watcher alone would serve longer', async () => {
     const [maxStalenessMs, leaseMs] = [50, 3000]
     const proxy = await FaultProxy.start(server.port)
     const slowness = new Slowness(server.port)
@@ -78,7 +78,7 @@ describe.each(ways)('$name', (way) => {
       }
     })()
     await Promise.all([writer, reader.until(() => performance.now() > endAt)])
-    // The test disturbs what it means to: without a bound every read of that second would be stale.
+    // Shows that the disturbance works: without a limit every read of that second would be stale.
     expect(reader.reads).toBeGreaterThan(0)
     expect(await redis.peek('k')).toBeUndefined()
     expect(largest(reader.staleMs)).toBeLessThanOrEqual(maxStalenessMs + slowness.allow(50))
@@ -87,7 +87,7 @@ describe.each(ways)('$name', (way) => {
   })
 })
 
-test('the hub shows p50, p99 and max of each rule, and raises an alarm where a rule allows less', async () => {
+test('the hub shows p50, p99 and max of each rule, and raises an alarm if a rule allows less', async () => {
   const hub: Hub = await startHub({
     logLevel: 'silent',
     heartbeatMs: 100,
@@ -103,7 +103,7 @@ test('the hub shows p50, p99 and max of each rule, and raises an alarm where a r
   }
   const fresh = await waitFor(async () => (await redis.get('k')) && (await rules())[0])
   expect(fresh).toMatchObject({ ruleId: 'swap', p50Ms: 0, maxStalenessMs: 250 })
-  // Another database's value comes under the key, and nobody is told.
+  // The key gets another database's value, and nobody is notified.
   await waitFor(async () => {
     await redis.get('k')
     if (peek(redis, 'k') === undefined) return false

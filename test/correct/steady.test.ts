@@ -24,7 +24,7 @@ describe.each(ways)('$name', (way) => {
   })
 
   test(
-    'under steady load of 1 writer and 8 readers nine reads of ten are local, and hardly any is stale',
+    'under steady load of 1 writer and 8 readers, nine of ten reads are local, and hardly any is stale',
     async () => {
       const oracle = new VersionOracle()
       await oracle.write((value) => fixture.plain.set('k', value))
@@ -46,7 +46,7 @@ describe.each(ways)('$name', (way) => {
       const reads = readers.reduce((sum, reader) => sum + reader.reads, 0)
       const loads = (await fixture.calls('get')) - before - control.reads
       expect(oracle.acked).toBeGreaterThan(10)
-      // The oracle itself is right: without a cache nothing is ever stale.
+      // A check of the oracle itself: without a cache nothing is ever stale.
       expect([largest(control.staleMs), control.backwards]).toEqual([0, 0])
       expect(1 - loads / reads).toBeGreaterThanOrEqual(0.9)
       const staleMs = readers.flatMap((reader) => reader.staleMs)
@@ -58,14 +58,14 @@ describe.each(ways)('$name', (way) => {
   )
 
   test(
-    'a client reads its own writes, waited for or not, though the watcher hears of them late',
+    'a client reads its own writes, awaited or not, although the watcher learns of them late',
     async () => {
       const proxy = await FaultProxy.start(server.port)
       const redis = await way.watchedThrough(fixture, server.port, proxy)
       const keys = Array.from({ length: 10 }, (_, index) => `own${index}`)
       fixture.hub.heat('main', keys)
       await fixture.makeHot(redis, 'own0')
-      // A push comes long after the acknowledgement: what is not dropped by ourselves is served.
+      // The push arrives long after the acknowledgement: a value that we do not drop ourselves would be served.
       proxy.faults.serverDelayMs = 3
       const stale: string[] = []
       let hits = 0
@@ -80,7 +80,7 @@ describe.each(ways)('$name', (way) => {
             await written
             seen.push(await redis.get(key), await redis.get(key))
             if (seen.some((one) => one !== value)) stale.push(`${key}: ${seen} for ${value}`)
-            // Now and then the value is in memory when the next write goes out.
+            // Now and then the value is in memory when the next write is sent.
             if (version % 5 === 0) await letTimePass(5)
           }
         }),

@@ -5,7 +5,7 @@ import { libraries } from '../client/libraries.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
 
-// Copies of a key that no process may follow: how old is what is read?
+// How stale are reads of copies of a key that no process may follow?
 
 let server: RedisServer
 let fixture: Fixture
@@ -30,7 +30,7 @@ const login = { username: 'untracked', password: 'secret' }
 const strategy = { strategy: 'RedundantKeys', copies: ['k_1', 'k_2'], ttlJitterMs: 0 } as const
 
 test.each(Object.keys(libraries))(
-  '%s: nothing is read that is older than the fallback, and nobody goes back in time',
+  '%s: no read is older than the fallback, and no client goes back in time',
   async (library) => {
     const oracle = new VersionOracle()
     await oracle.write((value) => fixture.plain.set('k', value))

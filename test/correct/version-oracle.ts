@@ -12,7 +12,7 @@ export class VersionOracle {
     return this.#ackedAt.length - 1
   }
 
-  /** Writes the next version; one that fails is never expected, and never refused either. */
+  /** Writes the next version; a version whose write fails is neither expected nor refused. */
   async write(send: (value: string) => Promise<unknown>): Promise<void> {
     const version = ++this.#version
     try {
@@ -33,7 +33,7 @@ export class VersionOracle {
   }
 }
 
-/** One client that reads the versions of a key and notes everything that it should not have seen. */
+/** One client that reads the versions of a key and records everything that it should not have seen. */
 export class VersionReader {
   /** Reads that gave a version. */
   reads = 0
@@ -60,7 +60,7 @@ export class VersionReader {
       this.failures++
       return
     }
-    // A key that is gone with its server's data is no older version.
+    // A key that was lost with its server's data is not an older version.
     if (value === null) return
     this.reads++
     const staleMs = this.#oracle.staleMs(value, startedAt)
@@ -70,7 +70,7 @@ export class VersionReader {
     this.#newest = Math.max(this.#newest, version)
   }
 
-  /** Reads until told otherwise, a read a turn of the event loop, so that others have their turn. */
+  /** Reads until stopped, one read per turn of the event loop, so that others get their turn. */
   async until(isDone: () => boolean, pauseMs = 0): Promise<void> {
     while (!isDone()) {
       await this.once()
@@ -79,7 +79,7 @@ export class VersionReader {
   }
 }
 
-/** The staleness below which the share `q` of all reads lies; those that are not listed had none. */
+/** The staleness below which a share `q` of all reads is; reads that are not listed had none. */
 export function staleQuantile(staleMs: readonly number[], reads: number, q: number): number {
   const sorted = [...staleMs].sort((a, b) => a - b)
   return sorted[Math.ceil(reads * q) - 1 - (reads - staleMs.length)] ?? 0

@@ -3,7 +3,7 @@ import type { FaultProxy } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import type { Fixture } from '../client/fixture.ts'
 
-/** A protected client whose watcher passes the proxy while its own connection goes straight to the server. */
+/** A protected client whose watcher goes through the proxy while its own connection goes straight to the server. */
 export async function watchedThrough(
   fixture: Fixture,
   serverPort: number,

@@ -9,7 +9,7 @@ import { watchedThrough } from './watched-through.ts'
 export interface Guarded {
   get(key: string): Promise<string | null>
   set(key: string, value: string): Promise<unknown>
-  /** The value that memory would answer now, null for a key that does not exist, undefined where memory has nothing. */
+  /** The value that memory would answer now, null for a missing key, undefined if memory has nothing. */
   peek(key: string): Promise<string | null | undefined>
 }
 
@@ -18,14 +18,14 @@ interface Address {
   readonly port: number
 }
 
-/** A way in which an application is protected. What is promised of Firebreak holds for each of them. */
+/** A way in which an application is protected. Firebreak's promises hold for each of them. */
 export interface Way {
   readonly name: string
   /** A client of the server at a port. */
   client(fixture: Fixture, port: number, options?: ProtectOptions): Promise<Guarded>
-  /** Clients that one application server would have, as many as asked for. */
+  /** The requested number of clients, as in one application server. */
   clients(fixture: Fixture, port: number, count: number): Promise<Guarded[]>
-  /** As `client`; the faults concern the connection alone that hears of changes. */
+  /** As `client`; the faults only affect the connection that receives changes. */
   watchedThrough(fixture: Fixture, port: number, faults: FaultProxy, options?: ProtectOptions): Promise<Guarded>
   cluster(fixture: Fixture, addresses: readonly Address[]): Promise<Guarded>
   sentinel(fixture: Fixture, sentinel: RedisSentinel): Promise<Guarded>
@@ -84,7 +84,7 @@ async function throughProxy(
     },
   })
   await waitFor(() => hub.hellos.length > known, { what: 'the hub link' })
-  // Its own connection: on the client's a question waits for the answers to all before it.
+  // A connection of its own: on the client's, a request waits for the replies to all earlier ones.
   const [asker, ...clients] = Array.from({ length: count + 1 }, () => new Redis(proxy.port))
   for (const client of [asker!, ...clients]) client.on('error', () => {})
   fixture.onClose(async () => {

@@ -2,7 +2,7 @@
 // must serve. Prints a line of JSON for each; started by run-blocks.test.ts with the servers' addresses.
 import { pathToFileURL } from 'node:url'
 
-/** What a block made, under the names that the pages use. */
+/** The results of a block, under the names that the pages use. */
 interface Made {
   readonly redis?: { set(key: string, value: string): Promise<unknown>; get(key: string): Promise<unknown> }
   readonly port?: number
@@ -12,7 +12,7 @@ interface Made {
   readonly hub?: { readonly url: string; close(): Promise<void> }
 }
 
-/** What the transformed blocks call for decorators: TypeScript's own helpers, by the names that Oxc gives them. */
+/** The helpers that the transformed blocks call for decorators: TypeScript's, under the names that Oxc gives them. */
 const babelHelpers = {
   decorate: (decorators: readonly ((target: object) => unknown)[], target: object) =>
     decorators.reduceRight((given, decorator) => (decorator(given) as object | undefined) ?? given, target),

@@ -9,7 +9,7 @@ const rows = section
   .filter((line) => line.startsWith('| ') && !line.startsWith('| capability'))
   .map((line) => line.split(' | ') as [string, string, string])
 
-/** Pages that hold names for everybody: settings, commands, rules. */
+/** Pages with names that apply everywhere: settings, commands, rules. */
 const everywhere = ['cli', 'config', 'rules', 'api'].map((name) => readPage(`docs/reference/${name}.md`)).join('\n')
 
 test('the table of capabilities is whole: each row has what to use and where to read', () => {
@@ -29,7 +29,7 @@ test.each(rows)('%s: by what exists', (_, by, read) => {
       expect(commands.map((command) => command.name)).toContain(name!.split(' ')[1])
       continue
     }
-    // Only what stands there as a name of its own counts: a flag, a call, an option.
+    // Only a separate name counts: a flag, a call, an option.
     const found = new RegExp(`(?<![\\w-])${name!.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}(?![\\w-])`).test(text)
     expect(found, name).toBe(true)
   }
@@ -40,6 +40,6 @@ test.each(rows)('%s: by what exists', (_, by, read) => {
 test('every command is in the table', () => {
   const used = new Set([...section.matchAll(/`firebreak ([a-z]+)/g)].map(([, name]) => name))
   const missing = commands.map(({ name }) => name).filter((name) => !used.has(name))
-  // Those are about the command itself.
+  // These commands are about the command line itself.
   expect(missing).toEqual(['completion', 'man'])
 })

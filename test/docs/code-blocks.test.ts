@@ -28,14 +28,14 @@ test('a block that calls what is not there, or gives a wrong option, does not co
   expect(output).toContain('serviceID')
 })
 
-test('every fragment that is excused is one block of its page', () => {
+test('every excused fragment is one block of its page', () => {
   for (const { page, holds } of fragments) {
     const held = blocks.filter(({ place, text }) => place.startsWith(`${page}:`) && text.includes(holds))
     expect(held, `${page}: ${holds}`).toHaveLength(1)
   }
 })
 
-/** What the compiler says about blocks; nothing where all is well. */
+/** The compiler's messages about blocks; empty if all is well. */
 function compile(all: readonly CodeBlock[]): string {
   const files = all.map((block) => {
     const file = `${block.place.replaceAll('/', '-').replace(':', '-')}${endingOf(block)}`

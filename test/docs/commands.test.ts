@@ -48,7 +48,7 @@ async function problemOf([name, ...rest]: readonly string[]): Promise<string | u
     if (flag !== undefined && !flags.includes(flag) && !everywhere.includes(flag)) return `no flag --${flag}`
   }
   const [first] = rest
-  // A word in capitals stands for the reader's own, and so does an ellipsis.
+  // A word in capitals is a placeholder, and so is an ellipsis.
   if (subcommands === undefined || first === undefined || !/^[a-z]+$/.test(first)) return undefined
   return subcommands.includes(first) ? undefined : `no subcommand ${first}`
 }

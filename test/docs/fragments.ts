@@ -1,13 +1,13 @@
 import type { CodeBlock } from './pages.ts'
 
-/** A block of code that is not whole, and what the text around it has introduced. */
+/** A block of code that is incomplete, and what the surrounding text has introduced. */
 interface Fragment {
   readonly page: string
   /** Something that only this block has. */
   readonly holds: string
-  /** What stands before it when it is compiled. */
+  /** Code in front of it for compiling. */
   readonly before: string
-  /** What stands there when it is run: things instead of their types. @default the same */
+  /** Code in front of it for running: values instead of their types. @default the same */
   readonly whenRun?: string
 }
 
@@ -17,7 +17,7 @@ const redis = new Redis()
 export { getOrLoad, KeyLimitedError, protect, redis }
 `
 
-/** The blocks that lean on the text around them. All others compile as they stand. */
+/** The blocks that depend on the text around them. All others compile as they are. */
 export const fragments: readonly Fragment[] = [
   { page: 'docs/guides/client.md', holds: 'diskTier:', before: client },
   {
@@ -75,7 +75,7 @@ declare const koa: { use(middleware: ReturnType<typeof limitKoa>): void }
   },
 ]
 
-/** A block as a whole module: to be compiled, or to be run. */
+/** A block as a complete module, for compiling or for running. */
 export function wholeOf({ place, text }: CodeBlock, purpose: 'compile' | 'run'): string {
   const fragment = fragments.find(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
   const before = (purpose === 'run' ? fragment?.whenRun : undefined) ?? fragment?.before ?? ''

@@ -21,7 +21,7 @@ test('every link to a file or a heading leads somewhere', () => {
   expect(broken).toEqual([])
 })
 
-test('every file that CONTRIBUTING and the architecture name is there', () => {
+test('every file that CONTRIBUTING and the architecture name exists', () => {
   const named = ['CONTRIBUTING.md', 'docs/guides/architecture.md'].flatMap((page) =>
     Array.from(readPage(page).matchAll(/`((?:packages|test|docs|bench|deploy)\/[\w./-]+\.\w+)`/g), ([, file]) => file!),
   )

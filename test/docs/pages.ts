@@ -8,7 +8,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 export interface CodeBlock {
   /** `docs/guides/client.md:12`, the line of its fence. */
   readonly place: string
-  /** What stands behind the fence: `ts`, `sh`, or nothing. */
+  /** The language after the fence: `ts`, `sh`, or nothing. */
   readonly language: string
   readonly text: string
 }
@@ -27,7 +27,7 @@ export function packagePages(): string[] {
   return folders.map((name) => `packages/${name}/README.md`).filter((page) => existsSync(join(root, page)))
 }
 
-/** Every page whose code is compiled and run; that of a translation is its origin's (translations.test.ts). */
+/** Every page whose code is compiled and run; for a translation that is its origin (translations.test.ts). */
 export function codePages(): string[] {
   return [...userPages().filter((page) => !isTranslation(page)), ...packagePages()]
 }

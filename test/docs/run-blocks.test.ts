@@ -42,7 +42,7 @@ let hub: Hub
 beforeAll(async () => {
   const hubs = startHub({ initialRules: [rule], logLevel: 'fatal', port: 0 })
   ;[redis, cluster, sentinel, hub] = await Promise.all([startRedis(), startCluster(), startSentinel(), hubs])
-  // What a look for hot keys needs.
+  // Needed by a search for hot keys.
   await redis.cli('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lfu')
 }, 120_000)
 afterAll(async () => {
@@ -55,14 +55,14 @@ const isExcused = ({ place, text }: CodeBlock) =>
   excused.some(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
 const blocks = codePages().flatMap(blocksOf)
 
-test('every block that is excused is there', () => {
+test('every excused block exists', () => {
   for (const { page, holds } of excused) {
     const held = blocks.filter(({ place, text }) => place.startsWith(`${page}:`) && text.includes(holds))
     expect(held.length, `${page}: ${holds}`).toBeGreaterThan(0)
   }
 })
 
-test('every block of TypeScript and JavaScript in the pages runs, and what it makes works', async () => {
+test('every block of TypeScript and JavaScript in the pages runs, and the client it makes works', async () => {
   const wanted = blocks.filter((block) => ['ts', 'js'].includes(block.language) && !isExcused(block))
   expect(wanted.length).toBeGreaterThan(20)
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
@@ -80,14 +80,14 @@ test('every block of TypeScript and JavaScript in the pages runs, and what it ma
   expect(results, child.output().slice(-2000)).toHaveLength(wanted.length)
 }, 240_000)
 
-test('a block that fails, or whose client does not answer, is told', async () => {
+test('a block that fails, or whose client does not answer, is reported', async () => {
   const wrong = { place: 'wrong.md:1', language: 'ts', text: "throw new Error('as it stands here')" }
   const child = startChild(process.execPath, [...sourceArgs, runner, await writeBlock(wrong)], { cwd: work })
   await child.exited
   expect(child.output()).toContain('as it stands here')
 })
 
-/** A block as a module with the tests' addresses, that exports what the runner looks at. */
+/** A block as a module with the tests' addresses, which exports what the runner inspects. */
 async function writeBlock(block: CodeBlock): Promise<string> {
   const isCommonJs = block.text.includes('require(')
   const port = await freePort()
@@ -114,7 +114,7 @@ import { NestFactory } from '@nestjs/core'
 const context = await NestFactory.createApplicationContext(AppModule, { logger: false })
 export const made = { redis, found: await context.get(Products).find('100') }`
   }
-  // One that a block disconnects itself answers no more.
+  // A client that the block itself disconnects does not answer any more.
   const names = ['redis', 'app', 'hub'].filter((name) => has(name) && !text.includes(`${name}.disconnect()`))
   const listens = /listen\(/.test(text) ? `, port: ${port}` : ''
   return `export const made = { ${names.join(', ')}${names.length === 0 ? '' : listens} }`
@@ -146,7 +146,7 @@ function addressed(text: string, port: number): string {
     .replaceAll('/var/cache/shop/firebreak', join(work, 'disk-tier'))
 }
 
-/** What pages say that a reader will see. */
+/** Output that the pages promise. */
 const promised: Readonly<Record<string, readonly RegExp[]>> = {
   'docs/guides/first-hour.md': [
     /^Safe: 1 key is hot and handled/m,
@@ -178,7 +178,7 @@ test('the only command of a package is the one that installs it', () => {
     const commands = blocksOf(page).filter(({ language }) => language === 'sh')
     expect([page, commands.map(({ text }) => text.split(' ').slice(0, 2).join(' '))]).toEqual([page, ['npm install']])
     expect(commands[0]!.text.split(' ')).toContain(name)
-    // What it is for, in code that runs.
+    // Its purpose, in code that runs.
     expect([page, blocksOf(page).some(({ language }) => language === 'ts')]).toEqual([page, true])
   }
 })
@@ -186,7 +186,7 @@ test('the only command of a package is the one that installs it', () => {
 test('every block says what it is in, and what is to be run is run', () => {
   const known = ['ts', 'js', 'sh', 'yaml', 'json', 'python', 'php', 'go', 'java', 'sql', 'text', 'hex']
   expect(blocks.filter(({ language }) => !known.includes(language)).map(({ place }) => place)).toEqual([])
-  // Text is what is shown: a command that stands in it would not be run.
+  // `text` blocks are output: a command in one would not be run.
   const shown = blocks.filter(
     ({ language, place }) => language === 'text' && !place.startsWith('docs/reference/cli.md'),
   )
@@ -200,7 +200,7 @@ test.each(shellPages)(
   async (page) => {
     const own = blocks.filter((block) => block.place.startsWith(`${page}:`) && !isExcused(block))
     const names = (text: string) => own.some((block) => isShell(block) && block.text.includes(text))
-    // Its own, in which nothing of another page is hot.
+    // A hub of its own, in which no key of another page is hot.
     const pageHub = await startHub({ initialRules: [rule], logLevel: 'fatal', port: 0 })
     const nats = names('nats://') ? await startNats() : undefined
     const kafka = names('kafka://') ? await startKafka() : undefined
@@ -221,7 +221,7 @@ test.each(shellPages)(
     const child = startChild('timeout', ['280', 'bash', 'session.sh'], { cwd: session.folder, env: session.env })
     const code = await child.exited
     clearInterval(reporting)
-    // Not by expect: it would cut short what the commands said.
+    // Not with expect, which would truncate the output of the commands.
     if (code !== 0) throw new Error(`the session ended with ${code}:\n${child.output().slice(-3000)}`)
     for (const said of promised[page] ?? []) expect(child.output()).toMatch(said)
     receiver.close()
@@ -230,7 +230,7 @@ test.each(shellPages)(
   300_000,
 )
 
-/** What a page takes for known: a service and a Redis that have been seen. */
+/** What a page assumes to exist: a service and a Redis that have been seen. */
 async function report(hubUrl: string): Promise<void> {
   const now = Date.now()
   const body = `# ${now},${now},shop,host-1\n# main\nproduct_100:1\n`

@@ -15,7 +15,7 @@ test.each([
   ['now.yaml', 'LocalCache'],
   ['limit.yaml', 'RateLimit'],
 ])(
-  'the incident of the demo is over by what the runbook says: %s',
+  'the incident of the demo ends by following the runbook: %s',
   async (file, strategy) => {
     const redis = await startRedis()
     const hub = await startHub({ logLevel: 'fatal', port: 0 })
@@ -115,7 +115,7 @@ test('every alarm that a hub raises is in the runbook, with a link to its sectio
   for (const [, id, anchor] of links) expect(anchors, id).toContain(anchor)
 })
 
-test('every page of the console that the runbook and the alerts name is there', () => {
+test('every page of the console that the runbook and the alerts name exists', () => {
   const source = readFileSync(join(root, 'packages/console/src/page/shell/pages.ts'), 'utf8')
   const titles = Array.from(source.matchAll(/title: '([^']+)'/g), ([, title]) => title!)
   expect(titles.length).toBeGreaterThan(10)
@@ -136,7 +136,7 @@ test('every Prometheus alert that we ship is in the runbook', () => {
   for (const name of names) expect(runbook).toContain(`\`${name}\``)
 })
 
-/** They raise what others made; `sale` is among the rooms. */
+/** These raise alarms of others; `sale` is in the list below. */
 const passedOn = ['alarms/passing-alarms.ts', 'alarms/process-alarms.ts', 'sale/sale-routes.ts']
 
 /** The ids of alarms in the hub's sources; of one with a name in it (`stale:RULE`) what comes before, with its colon. */
@@ -148,7 +148,7 @@ function alarmIds(): Set<string> {
     const source = readFileSync(join(folder, file), 'utf8')
     for (const [, id] of source.matchAll(/\.(?:raise|show)\(\{\s*(id(?:: [^,\n]+)?),/g)) {
       const found = idsOf(id === 'id' ? 'id' : id!.slice('id: '.length), source)
-      // An alarm that is raised in a way that this test cannot read would go unnoticed.
+      // An alarm whose id this test cannot read would go unnoticed.
       expect(found, `${file}: ${id}`).not.toEqual([])
       for (const one of found) ids.add(one)
     }
@@ -164,7 +164,7 @@ function alarmIds(): Set<string> {
   return ids
 }
 
-/** The rooms that other processes may speak for. */
+/** The packages whose alarms other processes may report. */
 function rooms(): string[] {
   const source = readFileSync(join(root, 'packages/hub/src/alarms/process-alarms.ts'), 'utf8')
   const names = source.match(/const processRooms = \[([^\]]+)\]/)![1]!

@@ -6,7 +6,7 @@ import { root } from './pages.ts'
 
 const built = join(root, 'packages/cli/dist/main.js')
 
-/** The servers that stand for the addresses of the pages. */
+/** The servers that replace the addresses in the pages. */
 export interface Stage {
   readonly redis: RedisServer
   readonly cluster: RedisCluster
@@ -27,7 +27,7 @@ export interface Session {
 /** Files that a page shows, by the language of its block, under the names that its commands use. */
 const files: Readonly<Record<string, string>> = { python: 'app.py', php: 'app.php' }
 
-/** Writes a page's commands as one session, in which its files lie when they are needed and its addresses are the stage's. */
+/** Writes a page's commands as one session, with its files in place when they are needed and its addresses replaced. */
 export async function writeSession(
   folder: string,
   blocks: readonly CodeBlock[],
@@ -38,7 +38,7 @@ export async function writeSession(
   const [idsPort, respPort, proxyPort, upPort, ...others] = (await freePorts(11)) as [number, number, number, number]
   const names = ['7071', '7072', '7073', '7090', '6390', '6391', '6381']
   const local = new Map<string, number>(names.map((port, index) => [port, (others as number[])[index]!]))
-  // Where a page starts everything by itself, that is what its other commands are about.
+  // If a page starts everything itself, its other commands refer to that.
   const isUp = blocks.some(({ language, text }) => language === 'sh' && /^(npx )?firebreak up\b/m.test(text))
   const hubUrl = isUp ? `http://127.0.0.1:${upPort}` : stage.hubUrl
   const placed = (text: string) =>
@@ -57,7 +57,7 @@ export async function writeSession(
       .replaceAll('redis-cli --eval', `redis-cli -p ${stage.redis.port} --eval`)
       .replaceAll('FIREBREAK_TOKEN=…', 'FIREBREAK_TOKEN=none-needed')
       .replaceAll(/\b(707[123]|7090|639[01]|6381)\b/g, (port) => String(local.get(port) ?? port))
-      // What the page itself puts into the background is its own job.
+      // Commands that the page itself runs in the background are left alone.
       .replaceAll(/^firebreak hub (.*&.*)$/gm, 'SHIM_FOREGROUND=1 firebreak hub $1')
       // It reads until it is ended.
       .replaceAll(
@@ -72,7 +72,7 @@ export async function writeSession(
         /^(npx firebreak hosts)( +#.*tracking:live.*)$/gm,
         'until $1 | grep -q tracking:live; do kill -0 $! || exit 1; sleep 0.1; done\n$1$2',
       )
-      // Without an end of its own, in a terminal that nobody watches.
+      // It does not end on its own, in a terminal that nobody watches.
       .replaceAll(/firebreak top( +#|$)/gm, 'firebreak top --once$1')
   const slow =
     "- { id: slow-machine, glob: '*', threshold: 20, minHoldMs: 120000, strategy: LocalCache, priority: 9 }\n"
@@ -85,7 +85,7 @@ export async function writeSession(
     }
   }
   const steps = blocks.flatMap(({ language, text, place }) => {
-    // A page shows files too: those that its next commands read.
+    // A page also shows files that its next commands read.
     if (language === 'yaml') return [`cat > rules.yaml <<'END-OF-BLOCK'\n${text}\nEND-OF-BLOCK`]
     return language === 'sh' ? [`echo '== ${place}'\n${ported(text)}`] : []
   })

@@ -49,11 +49,11 @@ test('every link within the site leads to a file, and to a heading where it name
   expect(broken).toEqual([])
 })
 
-test('a page needs nobody else: no script, style or picture from another host', () => {
+test('a page needs no other host: no script, style or picture from elsewhere', () => {
   for (const page of pages()) expect(read(page)).not.toMatch(/(?:src|<link[^>]*href)="https?:/)
 })
 
-test('a page fits a phone, has a dark form, a search, and says its language', () => {
+test('a page fits a phone, has a dark theme, a search, and states its language', () => {
   const page = read('docs/guides/first-hour.html')
   expect(page).toContain('<html lang="en">')
   expect(page).toContain('width=device-width')
@@ -63,7 +63,7 @@ test('a page fits a phone, has a dark form, a search, and says its language', ()
   expect(style).toContain('color-scheme: light dark')
 })
 
-test('the search finds sections by all of their words, best first, and nothing for what is nowhere', () => {
+test('the search finds sections that contain every word, best first, and nothing for unknown words', () => {
   const scope: { firebreakIndex?: unknown[]; firebreakFind?: Find } = {}
   for (const file of ['site/search-index.js', 'site/search.js']) {
     new Function('globalThis', 'document', read(file))(scope, undefined)

@@ -25,7 +25,7 @@ test.each(['hub', 'proxy'])('the unit of a %s starts it with flags and settings 
   }
 })
 
-test('what a unit may write to is where its settings put files', () => {
+test('a unit may write where its settings put files', () => {
   expect(readPage('deploy/systemd/firebreak-hub.service')).toContain('StateDirectory=firebreak\n')
   expect(readPage('deploy/systemd/hub.env')).toContain('DATA_FOLDER=/var/lib/firebreak\n')
   const proxy = readPage('deploy/systemd/firebreak-proxy.service')
@@ -33,11 +33,11 @@ test('what a unit may write to is where its settings put files', () => {
   expect(proxy).toContain('--table-file /var/cache/firebreak/')
 })
 
-test('systemd takes the units', () => {
+test('systemd accepts the units', () => {
   const units = ['hub', 'proxy'].map((name) => join(root, `deploy/systemd/firebreak-${name}.service`))
   const { status, stdout, stderr, error } = spawnSync('systemd-analyze', ['verify', ...units], { encoding: 'utf8' })
   expect(error).toBeUndefined()
-  // It says what it would pass over, such as an unknown field, and ends well all the same.
+  // It reports what it would ignore, such as an unknown field, but still exits with 0.
   expect([status, `${stdout}${stderr}`.split('\n').filter((line) => line.includes('firebreak-'))]).toEqual([0, []])
 })
 

@@ -14,7 +14,7 @@ const { translations, originOf, digestOf } = (await import(
 
 const pages = translations()
 
-test('README, the index and every guide are there in Chinese', () => {
+test('README, the index and every guide exist in Chinese', () => {
   const guides = userPages().filter((page) => page.startsWith('docs/guides/'))
   expect(guides.length).toBeGreaterThan(20)
   const wanted = ['README.zh.md', 'docs/zh/README.md', ...guides.map((page) => page.replace('docs/', 'docs/zh/'))]

@@ -15,7 +15,7 @@ const ends: (() => unknown)[] = []
 let redis: RedisServer
 let hubUrl: string
 
-/** Programs by the names under which the advice knows them, for our servers. */
+/** Programs by the names that the advice uses, for our servers. */
 function shim(name: string, line: string): void {
   writeFileSync(join(folder, name), `#!/bin/sh\nexec ${line} "$@"\n`, { mode: 0o755 })
 }
@@ -47,7 +47,7 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end()
 })
 
-/** Pastes a command: into a shell where it names a program, else into redis-cli. */
+/** Pastes a command: into a shell if it names a program, otherwise into redis-cli. */
 async function paste(command: string): Promise<string> {
   const env = { ...process.env, PATH: `${folder}:${process.env['PATH']}`, FIREBREAK_HUB: hubUrl }
   const isShell = /^(firebreak|redis-cli|echo) /.test(command)

@@ -34,7 +34,7 @@ async function captureWhile(work: () => Promise<unknown>) {
     },
   })
   looking.catch(() => {})
-  // Nothing says that tcpdump listens: a command that it has seen does.
+  // tcpdump does not report that it listens: a captured command shows it.
   await waitFor(async () => {
     await server.cli('PING')
     return commands > 0
@@ -43,7 +43,7 @@ async function captureWhile(work: () => Promise<unknown>) {
   const seenBefore = commands
   await work()
   const expected = (await calls()) - before
-  // Packets come out of the kernel in their own time: all have come, or none for seconds.
+  // Packets leave the kernel with a delay: wait until all have come, or none for seconds.
   const settled = { at: performance.now(), commands }
   await waitFor(
     () => {
@@ -93,7 +93,7 @@ test('all planted hot keys are found in order, with their exact counts', async (
   expect(finding.keys.map(({ accesses }) => accesses)).toEqual(plantedNames.map((_name, index) => 2000 - 80 * index))
 })
 
-test('a file that tcpdump wrote is read as the network is', async () => {
+test('a file written by tcpdump is read like the network', async () => {
   const file = join(temporaryFolder('capture'), 'night.pcap')
   const dump = spawn('tcpdump', ['-i', 'lo', '-n', '-U', '-w', file, '-Z', 'root', `tcp port ${server.port}`], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -106,7 +106,7 @@ describe('output', () => {
     expect(csv[1]).toMatch(/^big,scan,all,1,users,hash,\d+,20000/)
   })
 
-  test('--fail-on ends with 3 where it is met and 0 where not', async () => {
+  test('--fail-on exits with 3 on a match and 0 otherwise', async () => {
     const met = await firebreak(['find', 'big', '-p', port, '--fail-on', 'bytes>100kb', '-q'], auth)
     expect(met.code).toBe(3)
     expect(met.stderr).toMatch(/bytes>100kb is met by users/)
@@ -114,7 +114,7 @@ describe('output', () => {
   })
 })
 
-describe('wrong usage ends with 2 and says what is right', () => {
+describe('wrong usage exits with 2 and says what is right', () => {
   test.each([
     [['find'], /say what to find: hot, big, slots or advise/],
     [['find', 'bug'], /did you mean "find big"/],
@@ -138,7 +138,7 @@ describe('wrong usage ends with 2 and says what is right', () => {
 })
 
 describe('passwords', () => {
-  test('come from the environment, a URL, or are asked for, and are never shown', async () => {
+  test('come from the environment, a URL or a prompt, and are never shown', async () => {
     const url = `redis://:geheim@127.0.0.1:${port}`
     const runs = [
       await firebreak(['find', 'big', '-p', port, '--json'], auth),
@@ -178,7 +178,7 @@ test('Ctrl-C and --max-time print what was found', async () => {
   expect(JSON.parse(timed.stdout).isComplete).toBe(false)
 })
 
-test('a damaged dump prints what was read and ends with 1 and the offset', async () => {
+test('a damaged dump prints what was read, and exits with 1 and the offset', async () => {
   const file = join(temporaryFolder('dump'), 'cut.rdb')
   writeFileSync(file, Buffer.concat([Buffer.from('REDIS0011'), Buffer.from([0, 1, 0x6b, 1, 0x76, 0, 5, 0x6b])]))
   const { code, stdout, stderr } = await firebreak(['find', 'big', '--rdb', file, '--json'])
@@ -187,7 +187,7 @@ test('a damaged dump prints what was read and ends with 1 and the offset', async
   expect(stderr).toMatch(/RDB at byte \d+: .*truncated/)
 })
 
-test('a finding can be sent to a hub, and read again by advise', async () => {
+test('findings can be sent to a hub, and read again by advise', async () => {
   const app = fastify()
   await app.register(findingRoutes)
   await app.listen({ port: 0, host: '127.0.0.1' })
@@ -273,12 +273,12 @@ describe('help, completion and manual come from the registry', () => {
     }
   })
 
-  test('the manual page is troff that holds every command', async () => {
+  test('the manual page is troff and contains every command', async () => {
     const { stdout } = await firebreak(['man'])
     expect(stdout).toMatch(/^\.TH FIREBREAK 1/)
     expect(stdout).toMatch(/\.SH "FIREBREAK FIND"/)
     expect(stdout).toMatch(/firebreak find hot \\-\\-monitor/)
-    // No line of the text may be taken for a request.
+    // No line of the text may be parsed as a request.
     for (const line of stdout.split('\n')) if (line.startsWith('.')) expect(line).toMatch(/^\.(TH|SH|TP|B|I|nf|fi)\b/)
   })
 })

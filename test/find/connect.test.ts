@@ -41,7 +41,7 @@ test('a Sentinel leads to its master and its replicas', async () => {
   await master.stop()
 })
 
-test('nobody there, and a server that goes away meanwhile, are errors with the address', async () => {
+test('no server, and a server that disappears meanwhile, are errors with the address', async () => {
   const port = await freePort()
   await expect(discover({ port })).rejects.toThrow(new RegExp(`cannot connect to 127.0.0.1:${port}: .*ECONNREFUSED`))
   const server = await startRedis()

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { ErrorReply, encodeReply, RequestParser, type RespValue } from '@firebreak/core/resp'
 
-/** Answers commands as servers do that cannot be had here: Redis 8.6, Valkey 9.2. */
+/** Answers commands like servers that are not available here: Redis 8.6, Valkey 9.2. */
 export async function startFakeRedis(answer: (args: readonly string[], port: number) => RespValue | undefined) {
   const seen: string[] = []
   const server = createServer((socket) => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-test('all planted big keys are found in a dump file, in order, with what the file tells about them', async () => {
+test('all planted big keys are found in a dump file, in order, with what the file says about them', async () => {
   const progress: number[] = []
   const { finding, error } = await findBigInRdb({
     file: join(server.folder, 'dump.rdb'),
@@ -57,7 +57,7 @@ test('live over all nodes of a cluster gives one answer', async () => {
   }
 })
 
-test('a server that refuses PSYNC is told from one that is gone', async () => {
+test('a server that refuses PSYNC is distinguished from one that is gone', async () => {
   await server.cli(
     'ACL',
     'SETUSER',
@@ -76,7 +76,7 @@ test('a server that refuses PSYNC is told from one that is gone', async () => {
   expect(error?.message).toMatch(/does not send its data: NOPERM.*\+psync/)
 })
 
-test('a dump that is cut off or damaged gives what stands before, and the offset', async () => {
+test('a dump that is cut off or damaged gives what precedes the damage, and the offset', async () => {
   const { readFile } = await import('node:fs/promises')
   const whole = await readFile(join(server.folder, 'dump.rdb'))
   const file = join(server.folder, 'damaged.rdb')

@@ -36,7 +36,7 @@ test('all planted hot keys are found in order, with their exact counts, and MONI
   await waitFor(async () => !(await isMonitored()))
 })
 
-test('bursts rest in between, and bytes and time are bounds', async () => {
+test('bursts pause in between, and are limited in bytes and time', async () => {
   const finding = await findHotByMonitor({ target: { port: server.port }, durationMs: 700, burstMs: 100, restMs: 100 })
   expect(finding.counts!['bursts']).toBeGreaterThan(1)
   expect(finding.counts!['bursts']).toBeLessThan(8)
@@ -49,7 +49,7 @@ test('bursts rest in between, and bytes and time are bounds', async () => {
   expect(await isMonitored()).toBe(false)
 })
 
-test('a reader that stands still is cut off by the guard before the server grows', async () => {
+test('a paused reader is cut off by the guard before the server’s memory grows', async () => {
   const child = startSource(main, [
     'find',
     'hot',
@@ -62,7 +62,7 @@ test('a reader that stands still is cut off by the guard before the server grows
     String(server.port),
   ])
   await waitFor(isMonitored, { timeoutMs: 30_000, what: () => child.output() })
-  // As Ctrl-Z does: the process holds its connection and reads no more.
+  // Like Ctrl-Z: the process keeps its connection but does not read.
   child.signal('SIGSTOP')
   const before = Number(/used_memory:(\d+)/.exec(await server.cli('INFO', 'memory'))![1])
   const writer = await openRespClient({ port: server.port })
@@ -103,7 +103,7 @@ test('a reader that is killed leaves no MONITOR behind', async () => {
   await waitFor(async () => !(await isMonitored()))
 })
 
-test('MONITOR that could not be ended from the server is not started', async () => {
+test('MONITOR is not started if it could not be ended from the server', async () => {
   await server.cli(
     'ACL',
     'SETUSER',

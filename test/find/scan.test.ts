@@ -25,7 +25,7 @@ describe('one server', () => {
     expect(finding).toMatchObject({ kind: 'hot', method: 'scan', topology: 'standalone', isComplete: true })
   })
 
-  test('a key that is being hammered now is told with its rate and the error of it', async () => {
+  test('a key under heavy load is reported with its rate and the error of the rate', async () => {
     await server.cli('CONFIG', 'SET', 'lfu-log-factor', '10')
     await server.cli('SET', 'now', 'v')
     const burst = () => server.cli('EVAL', "for i=1,300 do redis.call('GET', KEYS[1]) end", '1', 'now')
@@ -40,7 +40,7 @@ describe('one server', () => {
       burstsAt.push(performance.now())
     }
     const finding = await looking
-    // A busy machine sends unevenly: what the scan saw lies between the slowest and the fastest half second.
+    // A busy machine sends unevenly: the scan's rate is between the slowest and the fastest half second.
     const rates = burstsAt.flatMap((from) => {
       if (from + 500 > burstsAt.at(-1)!) return []
       return burstsAt.filter((at) => at > from && at <= from + 500).length * 600
@@ -66,8 +66,8 @@ describe('one server', () => {
     expect(prefixes[0]!.bytes).toBeGreaterThan(prefixes[1]!.bytes)
   })
 
-  test('before 7.2 elements were not counted on a master unless asked for, and nothing is touched', async () => {
-    // Counters fall with the minutes; not while they are compared.
+  test('before 7.2 elements are not counted on a master unless asked for, and no key is touched', async () => {
+    // Counters decay by the minute; not while they are compared.
     await server.cli('CONFIG', 'SET', 'lfu-decay-time', '0')
     const before = await server.cli('OBJECT', 'FREQ', 'planted:01')
     const finding = await findBigByScan({ target: { port: server.port }, match: 'planted:*' })
@@ -92,7 +92,7 @@ describe('one server', () => {
     expect(byElements.keys.map(({ key }) => key)).toEqual(['planted:01', 'planted:03', 'planted:05'])
   })
 
-  test('the rate is kept to, and an end gives what was found so far', async () => {
+  test('the rate limit is kept, and stopping returns what was found so far', async () => {
     const startedAt = performance.now()
     const ended = new AbortController()
     let seen = 0
@@ -161,7 +161,7 @@ describe('a cluster with replicas', () => {
     expect(new Set(finding.keys.map(({ node }) => node)).size).toBeGreaterThan(1)
   })
 
-  test('replicas are preferred, so that elements may be counted; masters are read where that is wanted', async () => {
+  test('replicas are preferred, so that elements may be counted; masters are read on request', async () => {
     const topology = await discover({ port: cluster.nodes[0]!.port })
     const masters = new Set(topology.masters.map(({ address }) => address))
     const finding = await findBigByScan({ target: { port: cluster.nodes[0]!.port } })
@@ -171,7 +171,7 @@ describe('a cluster with replicas', () => {
     expect(fromMasters.keys.every(({ node }) => masters.has(node!))).toBe(true)
   })
 
-  test('hot keys of all nodes come in one list', async () => {
+  test('hot keys of all nodes are in one list', async () => {
     const finding = await findHotByScan({ target: { port: cluster.nodes[0]!.port }, resampleMs: 0 })
     expect(finding.scanned).toBe(20)
     expect(new Set(finding.keys.map(({ node }) => node)).size).toBe(3)

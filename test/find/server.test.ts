@@ -39,7 +39,7 @@ function redis86(args: readonly string[], isBusy = false): RespValue | undefined
   return undefined
 }
 
-test('Redis 8.6 is asked to record for a while, and is left as it was', async () => {
+test('Redis 8.6 records for a while, and the recording is removed afterwards', async () => {
   const server = await startFakeRedis((args) => redis86(args))
   const finding = await findHotByServer({ target: { port: server.port }, durationMs: 100, top: 10 })
   expect(finding.keys).toMatchObject([
@@ -52,7 +52,7 @@ test('Redis 8.6 is asked to record for a while, and is left as it was', async ()
   server.stop()
 })
 
-test('a recording of somebody else is read and left running', async () => {
+test('a recording by somebody else is read and left running', async () => {
   const { ErrorReply } = await import('@firebreak/core/resp')
   const server = await startFakeRedis((args) =>
     args[1] === 'START' ? new ErrorReply('ERR hotkeys tracking is already in progress') : redis86(args),
@@ -161,7 +161,7 @@ test('CLUSTER SLOT-STATS gives processor time and bytes for each slot, read twic
   server.stop()
 })
 
-test('on real servers slots come from what they count of load, and what they do not count is said', async () => {
+test('on real servers figures per slot come from their own counts, and missing ones are reported', async () => {
   const cluster = await startCluster({ args: ['--maxmemory-policy', 'allkeys-lfu'] })
   const [first] = cluster.nodes
   const target = { port: first!.port }
@@ -196,7 +196,7 @@ test('on real servers slots come from what they count of load, and what they do 
     expect(finding.slots![0]!.bytesPerSecond).toBeGreaterThan(1000)
     expect(finding.keys.map(({ key }) => key).toSorted()).toEqual([...keys].toSorted())
     expect(new Set(finding.keys.map(({ node }) => node)).size).toBe(3)
-    // Asking about slots is a quarter of a megabyte of answers, and no load of the node that has nothing else to do.
+    // Requests about slots produce a quarter of a megabyte of replies, and no load on an otherwise idle node.
     expect(finding.nodes!.at(-1)!.bytesOutPerSecond).toBeLessThan(50_000)
   }
   await redis.quit()

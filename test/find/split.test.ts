@@ -21,7 +21,7 @@ describe.each(['hash', 'set', 'list'])('a big %s', (type) => {
   const key = Buffer.from(`users-${type}`)
   const name = key.toString()
 
-  test('is copied into segments of about equal size, and is still there', async () => {
+  test('is copied into segments of about equal size, and kept', async () => {
     await server.cli('EVAL', fill[type]!, '1', name, String(members))
     const result = await splitKey({ target: { port: server.port }, key, segments })
     expect(result).toMatchObject({ isComplete: true, plan: { state: 'copied', segments, copied: members } })
@@ -51,7 +51,7 @@ describe.each(['hash', 'set', 'list'])('a big %s', (type) => {
 })
 
 describe.each(['hash', 'list'])('a split of a %s that was ended', (type) => {
-  test('goes on where it was, also behind a step that was cut off', async () => {
+  test('resumes where it was, even after an interrupted step', async () => {
     const key = Buffer.from(`resumed-${type}`)
     await server.cli('EVAL', fill[type]!, '1', key.toString(), '5000')
     const ended = new AbortController()
@@ -68,7 +68,7 @@ describe.each(['hash', 'list'])('a split of a %s that was ended', (type) => {
     })
     expect(first.isComplete).toBe(false)
     expect(first.plan.copied).toBeLessThan(2500)
-    // A step that wrote its elements but died before it wrote its plan.
+    // A step that wrote its elements but failed before it wrote its plan.
     if (type === 'list') {
       const segment = Math.floor(first.plan.copied / 500)
       await server.cli(
@@ -97,7 +97,7 @@ describe.each(['hash', 'list'])('a split of a %s that was ended', (type) => {
   })
 })
 
-test('what changed while it was copied is found by the comparison', async () => {
+test('changes made while it was copied are found by the comparison', async () => {
   await server.cli('EVAL', fill['hash']!, '1', 'moving', '3000')
   const ended = new AbortController()
   const options = { target: { port: server.port }, key: Buffer.from('moving'), segments: 5, batch: 100 }
@@ -123,7 +123,7 @@ test('what changed while it was copied is found by the comparison', async () => 
   expect(await server.cli('EXISTS', 'growing')).toBe('1')
 })
 
-test('the TTL goes along; keys of others, other types and other plans are refused', async () => {
+test('the TTL is copied too; keys of others, other types and other plans are refused', async () => {
   const target = { port: server.port }
   await server.cli('EVAL', fill['set']!, '1', 'expiring', '100')
   await server.cli('EXPIRE', 'expiring', '1000')

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 const folder = new URL('corpus/', import.meta.url)
-/** Of one target; the whole corpus must stay small enough to be cloned and read through. */
+/** For one target; the whole corpus must stay small enough to be cloned and read through. */
 const mostInputs = 32
 const mostBytes = 16 * 1024
 const largestInput = 2048

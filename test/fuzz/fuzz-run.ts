@@ -9,14 +9,14 @@ export interface FuzzOptions {
   readonly forMs: number
   /** Mutated inputs that run however long they take: a busy machine leaves no target out. @default 0 */
   readonly leastInputs?: number
-  /** Inputs that broke a law once; they are run first. */
+  /** Inputs that once broke a rule; they are run first. */
   readonly faults: readonly Buffer[]
   /** Inputs of earlier runs that reached something new. */
   readonly corpus: readonly Buffer[]
-  /** Looks at what each input of the corpus reaches, for `reaching`. @default false */
+  /** Determines what each input of the corpus reaches, for `reaching`. @default false */
   readonly sifts?: boolean
   readonly coverage: BlockCoverage
-  /** Told of each input before it runs, for who watches that it ends. */
+  /** Called with each input before it runs, so that a watchdog can check that it ends. */
   readonly onInput: (input: Buffer) => void
 }
 

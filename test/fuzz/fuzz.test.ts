@@ -35,7 +35,7 @@ function fuzz(...args: string[]): Promise<{ code: number | null; figures: Figure
   })
 }
 
-test('20 s of mutated inputs through every parser: no foreign error, no crash, no hang, bounded memory', async () => {
+test('20 s of mutated inputs through every parser: no unexpected error, no crash, no hang, bounded memory', async () => {
   const { code, figures, told } = await fuzz('--seconds', '20', '--together', '--seed', '1')
   process.stdout.write(told)
   expect(told).not.toContain('FAILED')
@@ -44,7 +44,7 @@ test('20 s of mutated inputs through every parser: no foreign error, no crash, n
   for (const { target, inputs } of figures) expect(inputs, target).toBeGreaterThan(20)
 }, 400_000)
 
-test('a parser that breaks the law is found, its input made small and told with a command that runs it again', async () => {
+test('a parser that breaks the rules is found, its input minimised and reported with a command that runs it again', async () => {
   const { code, told } = await fuzz('self-check', '--seconds', '20', '--seed', '2')
   expect(code).toBe(1)
   expect(told).toMatch(/FAILED: self-check, seed 2: TypeError/)

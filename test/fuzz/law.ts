@@ -50,7 +50,7 @@ interface Measured {
 }
 
 async function measure(target: FuzzTarget, input: Buffer): Promise<Measured> {
-  // A parser that keeps or changes what it is given does that to a copy.
+  // A parser that keeps or changes its input gets a copy.
   const copy = Buffer.from(input)
   const heap = getHeapStatistics()
   const cpu = process.threadCpuUsage()

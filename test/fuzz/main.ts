@@ -25,7 +25,7 @@ const say = (line: string) => process.stderr.write(`${line}\n`)
 const seed = Number(values.seed)
 const seconds = Number(values.seconds)
 
-// Before the targets: only what is compiled from here on is counted block by block.
+// Before the targets are imported: only code that is compiled from here on is counted block by block.
 const coverage = new BlockCoverage()
 coverage.start()
 const { targets: every, selfCheckTarget } = await import('./targets/index.ts')
@@ -44,7 +44,7 @@ const faults = JSON.parse(readFileSync(new URL('faults.json', import.meta.url), 
 
 const replay = (target: FuzzTarget, base64: string) => `again: npm run fuzz -- ${target.name} --input ${base64 || "''"}`
 
-/** Runs one input of a target; true where it keeps the law. */
+/** Runs one input of a target; true if it keeps the rules. */
 async function runOne(target: FuzzTarget, input: Buffer): Promise<boolean> {
   await target.open?.()
   const violation = await violationOf(target, input)

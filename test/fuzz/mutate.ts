@@ -57,7 +57,7 @@ const steps: readonly Step[] = [
     const at = random.below(input.length + 1)
     return splice(input, at, at, Buffer.from(Array.from({ length: 1 + random.below(8) }, () => random.below(256))))
   },
-  // A piece again, often enough for nesting and for quadratic costs.
+  // Repeats a piece, often enough for nesting and for quadratic costs.
   (random, input) => {
     const [from, to] = rangeOf(random, input)
     if (to === from) return input
@@ -119,7 +119,7 @@ function mutateJson(random: SeededRandom, input: Buffer, at: number): Buffer {
       of[random.pick(['a', '__proto__', 'constructor', other.name])] = random.pick(values)
       break
     case 3: {
-      // Nested deeper than any call stack would like.
+      // Nested deeper than any call stack allows.
       let nested: unknown = of[name] ?? null
       for (let depth = random.pick([1, 5, 200]); depth > 0; depth--)
         nested = random.below(2) === 0 ? [nested] : { [name]: nested }

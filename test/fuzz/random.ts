@@ -1,4 +1,4 @@
-/** Numbers that follow from a seed: mulberry32. */
+/** Pseudo-random numbers from a seed: mulberry32. */
 export class SeededRandom {
   #state: number
 
@@ -24,14 +24,14 @@ export class SeededRandom {
   }
 }
 
-/** A seed that follows from bytes alone, so that an input is always cut into the same chunks (FNV-1a). */
+/** A seed derived from bytes alone, so that an input is always split into the same chunks (FNV-1a). */
 export function seedOf(bytes: Uint8Array): number {
   let hash = 0x811c9dc5
   for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193)
   return hash >>> 0
 }
 
-/** The input cut at random places, which follow from the input; some chunks are single bytes. */
+/** The input, split at random positions that depend only on the input; some chunks are single bytes. */
 export function chunksOf(input: Buffer): Buffer[] {
   const random = new SeededRandom(seedOf(input))
   const largest = random.pick([1, 3, 16, 200, 4096])

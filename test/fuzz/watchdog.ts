@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads'
 import { maxInputBytes } from './mutate.ts'
 
-/** An input that takes more of the processor than this never ends. */
+/** An input that takes more processor time than this counts as endless. */
 const hangMs = 15_000
-/** One that only waits never ends after this: on a busy machine a tenth of a second of work may take half a minute. */
+/** An input that only waits counts as endless after this: on a busy machine a tenth of a second of work may take half a minute. */
 const waitMs = 120_000
 
 /**

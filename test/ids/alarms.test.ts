@@ -5,9 +5,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { type GuardedChild, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
-/** Alarms of ids on a hub's board and at its webhooks: real processes of the command, and somebody who takes the notices. */
+/** Alarms of ids in a hub's list and at its webhooks: real processes of the command, and a receiver of the notices. */
 const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
-/** The whole command loads at start, which a busy machine takes long for. */
+/** The whole command is loaded at start, which takes long on a busy machine. */
 const startMs = 120_000
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -73,7 +73,7 @@ test('ids of another process, whose database is away', async () => {
   ])
   children.push(ids)
   expect((await told(/^ids:ids\/.*FB_IDS_DATABASE_DOWN$/)).alarm.cause).toContain('ids of ids on ')
-  // It ends, and says nothing any more: what it said ends with it.
+  // It ends and reports nothing any more, so its alarms end too.
   await ids.stop()
   await waitFor(() => notices.some(({ event, alarm }) => event === 'cleared' && alarm.id.startsWith('ids:ids/')), {
     timeoutMs: 120_000,

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { countDuplicates, get, readIds, spawnIds, startIds, startIssuer } from './ids-processes.ts'
 import type { IssuerOrders } from './issuer.ts'
 
-// Many processes start here, one after the other: on a busy machine that takes its time.
+// Many processes start here, one after the other, which takes a while on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
 let zooKeeper: ZooKeeperServer
@@ -34,7 +34,7 @@ interface Progress {
   readonly errors: Record<string, number>
 }
 
-/** What an issuer reported last. */
+/** The last report of an issuer. */
 function progressOf(output: string): Progress {
   return JSON.parse(
     output
@@ -45,7 +45,7 @@ function progressOf(output: string): Progress {
 }
 
 test(
-  'issue at full rate, kill -9, clock −1 s, restart, over and over: no id twice',
+  'ids at full rate, kill -9, clock −1 s, restart, again and again: no id twice',
   async () => {
     const orders = await newOrders('/crashes')
     const rounds = scale(2, 30)
@@ -72,7 +72,7 @@ test(
 )
 
 describe('a running node', () => {
-  test('waits out steps back of up to 5 ms without an error, and ids stay increasing', async () => {
+  test('waits out clock steps back of up to 5 ms without an error, and ids stay increasing', async () => {
     const orders = await newOrders('/small-steps')
     const clock = new FakedClock()
     const child = await startIssuer(orders, clock)
@@ -88,7 +88,7 @@ describe('a running node', () => {
     expect(countDuplicates([readIds(orders.output)])).toBe(0)
   })
 
-  test('answers a longer step back with the documented error at once, stays up, and goes on by itself', async () => {
+  test('answers a longer step back with the documented error at once, stays up, and recovers on its own', async () => {
     const orders = await newOrders('/long-steps')
     const clock = new FakedClock()
     const child = await startIssuer(orders, clock)
@@ -124,7 +124,7 @@ describe('a running node', () => {
 })
 
 describe('a starting node', () => {
-  test('is refused where its clock is behind leaf_forever/self, also without its file', async () => {
+  test('is refused if its clock is behind leaf_forever/self, even without its file', async () => {
     const folder = temporaryFolder('ids')
     const port = String(await freePort())
     const args = ['--zookeeper', zooKeeper.address, '--root', '/self', '--port', port]
@@ -141,7 +141,7 @@ describe('a starting node', () => {
     await again.child.stop()
   })
 
-  test('is refused where its clock is off the average of the live peers, asked over HTTP', async () => {
+  test('is refused if its clock is off the average of the live peers, asked over HTTP', async () => {
     const args = ['--zookeeper', zooKeeper.address, '--root', '/peers']
     const peers = await Promise.all([startIds(args), startIds(args)])
     for (const offsetMs of [-20_000, 20_000]) {

@@ -17,18 +17,18 @@ export interface IssuerOrders {
 const orders = JSON.parse(process.argv[2]!) as IssuerOrders
 const address = { ip: '127.0.0.1', port: orders.port }
 
-// The parent sets the clock while this process stands here, so that it is right to the millisecond.
+// The parent sets the clock while this process waits here, so that it is exact to the millisecond.
 process.stdout.write('ready\n')
 await new Promise((resolve) => process.stdin.once('data', resolve))
 process.stdin.pause()
 process.stdout.write(`clock ${Date.now()}\n`)
 
-/** Starts the node; where that is refused, again and again, as a supervisor does. */
+/** Starts the node; if that is refused, tries again and again, like a supervisor. */
 async function start(): Promise<SnowflakeNode> {
   for (;;) {
     try {
       return await SnowflakeNode.start({
-        // Nobody else can have this number here: the wait for whoever may is tested elsewhere.
+        // Nobody else can have this number here: waiting for another owner is tested elsewhere.
         settleMs: 200,
         registry: new ZooKeeperRegistry({
           servers: orders.servers,

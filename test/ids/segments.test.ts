@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { countDuplicates, get, type IdsProcess, startIds } from './ids-processes.ts'
 
-// Many processes start here, one after the other: on a busy machine that takes its time.
+// Many processes start here, one after the other, which takes a while on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
 let mariadb: MariadbServer
@@ -98,7 +98,7 @@ describe.each(Object.keys(databases))('%s', (kind) => {
   })
 })
 
-test('tags spread over two databases: one that is killed leaves the tags of the other alone', async () => {
+test('tags spread over two databases: killing one does not affect the tags of the other', async () => {
   const server = await startIds([
     ...['--database', mariadb.url, '--database', postgres.url],
     ...['--tag', 'spread1:10', '--tag', 'spread2:10', '--tag', 'spread3:10', '--tag', 'spread4:10'],

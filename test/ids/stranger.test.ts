@@ -59,7 +59,7 @@ describe('numbers and clocks', () => {
     expect(() => new Snowflake({ workerId: 1, epochMs: epochMs as number })).toThrow(invalid)
   })
 
-  test('so many ids cannot be asked for at once', async () => {
+  test('too many ids at once are refused', async () => {
     const snowflake = new Snowflake({ workerId: 1 })
     const segments = await SegmentIds.start({ stores: [sqliteSegmentStore(':memory:')] })
     await segments.addTag('a', { step: 10 })
@@ -72,7 +72,7 @@ describe('numbers and clocks', () => {
     await segments.close()
   })
 
-  test('a clock before the epoch, or one that shows no time at all, gives no id', () => {
+  test('a clock before the epoch, or without a valid time, gives no id', () => {
     const clock = { at: 1_700_000_000_000, now: () => clock.at }
     const snowflake = new Snowflake({ workerId: 1, epochMs: 1_700_000_000_000, clock })
     clock.at = 1_699_999_000_000
@@ -85,10 +85,10 @@ describe('numbers and clocks', () => {
     expect(() => snowflake.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_CLOCK_REFUSED' }))
   })
 
-  test('over a clock that walks both ways, and stands still, ids ascend or are refused', () => {
+  test('with a clock that goes both ways and stands still, ids ascend or are refused', () => {
     let seed = 7
     const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647
-    // Looking at it makes it go on, so that who waits for it comes to an end.
+    // Reading it advances it, so that waiting ends.
     const clock = { at: 1_750_000_000_000, now: () => (clock.at += 0.5) }
     const snowflake = new Snowflake({ workerId: 5, clock })
     let last = -1n
@@ -100,7 +100,7 @@ describe('numbers and clocks', () => {
         expect(id > last).toBe(true)
         last = id
       } catch (error) {
-        // On a busy machine its few steps may look like a standstill.
+        // On a busy machine its few steps may look like a clock that stands still.
         expect(error).toMatchObject({ code: expect.stringMatching(/^FB_IDS_CLOCK_(BACKWARD|STALLED)$/) })
         refused++
       }
@@ -109,7 +109,7 @@ describe('numbers and clocks', () => {
   })
 
   test.each(['', ' ', 'x', '-1', '1.5', '0x10', '9223372036854775808', '1'.repeat(30), -1n, 1n << 63n, null, 5, {}])(
-    '%s is no snowflake',
+    '%s is not a snowflake',
     (id) => {
       expect(() => decodeSnowflake(id as string)).toThrow(expect.objectContaining({ code: 'FB_IDS_ID_INVALID' }))
     },
@@ -125,7 +125,7 @@ describe('segments', () => {
       ).rejects.toEqual(invalid)
   })
 
-  test('tags, steps and first ids that no column holds are refused', async () => {
+  test('tags, steps and first ids that no column can hold are refused', async () => {
     const segments = await SegmentIds.start({ stores: [sqliteSegmentStore(':memory:')] })
     for (const tag of ['', ' ', 'a b', 'é', 'x'.repeat(129), 'a\0', "'; DROP TABLE leaf_alloc;--"])
       await expect(segments.addTag(tag, { step: 1 }), tag).rejects.toEqual(invalid)
@@ -145,7 +145,7 @@ describe('segments', () => {
     ['step 0', 0, '100'],
     ['a step below 0', -5, '100'],
     ['a max_id below 0', 10, '-50'],
-  ])('a row written by hand with %s gives no id, and is left as it is', async (_, step, maxId) => {
+  ])('a row written by hand with %s gives no id, and is left unchanged', async (_, step, maxId) => {
     const store = mariadbSegmentStore(createPool({ uri: mariadb.url }))
     await store.prepare()
     await pool.query('REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)', ['by-hand', maxId, step])
@@ -172,7 +172,7 @@ describe('segments', () => {
     await segments.close()
   })
 
-  test('a store of one’s own that gives no segment is told, and not asked in a loop', async () => {
+  test('a custom store that gives no segment is reported, and not asked in a loop', async () => {
     let asked = 0
     const lying: SegmentStore = {
       ...sqliteSegmentStore(':memory:'),
@@ -193,7 +193,7 @@ describe('segments', () => {
     await segments.close()
   })
 
-  test('two of them with a step of 1, a table put back in the middle: no id twice', async () => {
+  test('two of them with a step of 1, a table restored in the middle: no id twice', async () => {
     const runtime = fakeRuntime()
     const open = () =>
       SegmentIds.start({ stores: [mariadbSegmentStore(createPool({ uri: mariadb.url }))], onAlarm, runtime })
@@ -207,7 +207,7 @@ describe('segments', () => {
       void given.push(...(await segments.nextMany('pair', count)))
     await Promise.all(both.map((segments) => take(segments)))
     expect(new Set(given).size).toBe(80)
-    // A segment on its way while the table goes back is nobody's fault that could be seen.
+    // A segment in flight while the table goes back cannot be detected.
     await Promise.all(both.map((segments) => waitFor(() => segments.buffers().every(({ isLoading }) => !isLoading))))
     // A backup from the beginning: whoever has given ids knows better, says so, and waits for the other to say it too.
     await pool.query("UPDATE leaf_alloc SET max_id = 1 WHERE biz_tag = 'pair'")
@@ -242,7 +242,7 @@ describe('a registry', () => {
       ...options,
     })
 
-  test('records that make no sense are nobody’s, and nobody’s numbers are used around them', async () => {
+  test('invalid records belong to nobody, and their numbers are not used', async () => {
     const records = ['', '{', 'null', '7', '[]', '"x"', '{"ip":7}', '{"ip":"10.0.0.1","port":"x","timestamp":null}']
     for (const [index, record] of records.entries()) await redis.hset('{odd}:leaf_forever', String(index), record)
     await redis.hset('{odd}:leaf_forever', { '5000': '{}', '-3': '{}', x: '{}', '1e2': '{}', toString: '{}' })
@@ -252,7 +252,7 @@ describe('a registry', () => {
     await node.close()
   })
 
-  test('two nodes with one address: the second is refused while the first lives, and has its number afterwards', async () => {
+  test('two nodes with one address: the second is refused while the first is live, and gets its number afterwards', async () => {
     const address = { ip: '127.0.0.1', port: 7 }
     const first = await start('twice', address)
     await expect(start('twice', address)).rejects.toMatchObject({ code: 'FB_IDS_ADDRESS_TAKEN' })
@@ -266,7 +266,7 @@ describe('a registry', () => {
     await second.close()
   })
 
-  test('emptied again and again while nodes run and begin: no id twice', async () => {
+  test('emptied again and again while nodes run and start: no id twice', async () => {
     const nodes = await Promise.all([start('emptied'), start('emptied')])
     const given: bigint[] = []
     const give = () => {
@@ -328,7 +328,7 @@ describe('over the network', () => {
   })
 
   test.each(['0', '-1', '10001', '999999999999', '', 'x', '1.5', '1e3', '5&count=6', '%00', ' 5', '٣'])(
-    'a count of %j is a 400, and takes no id',
+    'a count of %j gets a 400, and uses up no id',
     async (count) => {
       for (const path of ['segment/get/order', 'snowflake/get/x']) {
         const response = await fetch(`http://127.0.0.1:${server.port}/api/${path}?count=${count}`)
@@ -339,7 +339,7 @@ describe('over the network', () => {
     },
   )
 
-  test('no request, however malformed, is a 5xx', async () => {
+  test('no request, however malformed, gets a 5xx', async () => {
     const paths = [
       ...[
         'segment/get/',
@@ -402,11 +402,11 @@ describe('over the network', () => {
     { requestTimeoutMs: 0 },
     { requestTimeoutMs: Number.NaN },
     { refillAt: 2 },
-  ])('a client with %j is never made', (options) => {
+  ])('a client with %j is refused by the constructor', (options) => {
     expect(() => new IdClient({ url: 'http://127.0.0.1:1', ...options })).toThrow(invalid)
   })
 
-  test('a service that lies is no service: no id that lost its digits, no loop, and the next one is asked', async () => {
+  test('a faulty service is not used: no id that lost its digits, no loop, and the next service is asked', async () => {
     const bodies = [
       '[2121914418680830963]',
       '["1",2]',

@@ -4,7 +4,7 @@ import { freePort, startZooKeeper, temporaryFolder, waitFor, type ZooKeeperServe
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { get, type IdsProcess, spawnIds, startIds } from './ids-processes.ts'
 
-// Many processes start here, one after the other: on a busy machine that takes its time.
+// Many processes start here, one after the other, which takes a while on a busy machine.
 vi.setConfig({ testTimeout: 240_000 })
 
 let zooKeeper: ZooKeeperServer

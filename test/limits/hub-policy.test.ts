@@ -12,7 +12,7 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
-/** The whole command loads at start, which a busy machine takes long for. */
+/** The whole command is loaded at start, which takes long on a busy machine. */
 const startMs = 120_000
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -51,7 +51,7 @@ const stores: readonly [string, () => string[]][] = [
 ]
 
 describe.each(stores)('a hub on %s', (_, storeArgs) => {
-  test('serves the policy file, changes it by version, audits it and goes on with it after kill -9', async () => {
+  test('serves the policy file, changes it by version, audits it and continues with it after kill -9', async () => {
     const file = join(temporaryFolder('policy'), 'policy.yaml')
     writeFileSync(file, policyOf(1))
     const args = [...storeArgs(), '--limits-policy', file]
@@ -71,7 +71,7 @@ describe.each(stores)('a hub on %s', (_, storeArgs) => {
     await child.exited
     writeFileSync(file, policyOf(9))
     const again = await startHubWith(args)
-    // The file is what an empty store begins with: the change that was made by API stands.
+    // The file only initialises an empty store: the change made by API stays.
     expect((await again.call('GET', '/v1/limits/dump?format=json')).answer).toMatchObject({ rules: [{ count: 2 }] })
     const history = (await again.call('GET', '/v1/limits/history')).answer as { version: number; origin: string }[]
     expect(history.map(({ version, origin }) => [version, origin])).toEqual([
@@ -109,7 +109,7 @@ test('hubs that share a store have the same policy within a second or two, and o
   }
 })
 
-test('hubs with one --limits-redis count together, under Koala’s paths too, and take the file again at SIGHUP', async () => {
+test('hubs with one --limits-redis count together, under Koala’s paths too, and read the file again on SIGHUP', async () => {
   const file = join(temporaryFolder('policy'), 'policy.yaml')
   writeFileSync(file, policyOf(2))
   const args = ['--limits-policy', file, '--limits-redis', `${redis.url}/2`, '--limits-koala-paths']
@@ -131,7 +131,7 @@ test('hubs with one --limits-redis count together, under Koala’s paths too, an
   expect((await one.call('GET', '/v1/limits/rules')).answer).toMatchObject({ Version: 2 })
 })
 
-test('firebreak limits with a data folder goes on with the newest policy, and with its versions, after kill -9', async () => {
+test('firebreak limits with a data folder continues with the newest policy and its versions after kill -9', async () => {
   const folder = temporaryFolder('limits-data')
   const file = join(folder, 'policy.yaml')
   writeFileSync(file, policyOf(1))

@@ -37,7 +37,7 @@ describe.each(['express', 'fastify', 'hono', 'koa', 'nest'])('%s', (framework) =
     expect(JSON.parse(second.body)).toMatchObject({ status: 429, 'violated-policies': ['hourly'] })
   })
 
-  test('in shadow mode counts and tells but refuses nobody', async () => {
+  test('in shadow mode counts and reports but refuses nobody', async () => {
     await ask(ports['shadow']!)
     expect(await ask(ports['shadow']!)).toMatchObject({ status: 200, body: 'hello' })
   })
@@ -49,7 +49,7 @@ describe.each(['express', 'fastify', 'hono', 'koa', 'nest'])('%s', (framework) =
     expect(refused.headers['ratelimit']).toMatch(/^"minute";r=0;t=\d+, "hour";r=4;t=\d+$/)
   })
 
-  test('a pacing limit holds a request back; a request without a key passes', async () => {
+  test('a pacing limit delays a request; a request without a key passes', async () => {
     const started = performance.now()
     const answers = await Promise.all([ask(ports['paced']!), ask(ports['paced']!)])
     expect(answers.map(({ status }) => status)).toEqual([200, 200])

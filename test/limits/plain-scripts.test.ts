@@ -38,16 +38,16 @@ describe.each(['token-bucket', 'leaky-bucket'])('firebreak limits script %s', (n
     expect(retryMs).toBeLessThanOrEqual(600_000)
     expect(resetMs).toBeGreaterThan(1_700_000)
     expect(Number(await server.cli('PTTL', `${name}:a`))).toBeGreaterThan(1_700_000)
-    // A cost that fits is admitted beside one that does not, and one above the capacity never is.
+    // A cost that fits is admitted next to one that does not, and one above the capacity never is.
     expect((await take(`${name}:b`, 3, 1, 600_000, 2))[0]).toBe(1)
     expect((await take(`${name}:b`, 3, 1, 600_000, 2))[0]).toBe(0)
     expect((await take(`${name}:b`, 3, 1, 600_000, 1))[0]).toBe(1)
     expect((await take(`${name}:b`, 3, 1, 600_000, 4))[2]).toBe(-1)
   })
 
-  test('time gives back, and asking with cost 0 takes nothing', async () => {
+  test('time gives units back, and a call with cost 0 takes nothing', async () => {
     expect((await take(`${name}:c`, 1, 1, 1))[0]).toBe(1)
-    // A millisecond later it is whole again; redis-cli takes longer to start.
+    // A millisecond later it is full again; redis-cli takes longer to start.
     expect((await take(`${name}:c`, 1, 1, 1))[0]).toBe(1)
     for (let look = 0; look < 3; look++) expect((await take(`${name}:d`, 1, 1, 600_000, 0))[0]).toBe(1)
     expect(await server.cli('EXISTS', `${name}:d`)).toBe('0')
@@ -59,7 +59,7 @@ describe.each(['token-bucket', 'leaky-bucket'])('firebreak limits script %s', (n
   })
 })
 
-test('a script that is not there is told with those that are', async () => {
+test('an unknown script is reported with the names of the known ones', async () => {
   const failing = run(process.execPath, [...sourceArgs, main, 'limits', 'script', 'toString'])
   await expect(failing).rejects.toMatchObject({ stderr: expect.stringContaining('token-bucket, leaky-bucket') })
 })

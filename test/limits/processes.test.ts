@@ -20,7 +20,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 const taker = new URL('./taker.ts', import.meta.url)
 const hourMs = 3_600_000
 const specs: LimitSpec[] = [
-  // Windows of years: no edge can fall into the test.
+  // Windows of years: no boundary can fall into the test.
   fixedWindow({ limit: 100, windowMs: 100 * 365 * 24 * hourMs }),
   slidingWindow({ limit: 100, windowMs: hourMs }),
   slidingCounter({ limit: 100, windowMs: 24 * hourMs * 365 * 50 }),
@@ -44,7 +44,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Four processes that start together, their clocks off by so much. */
+/** Four processes that start together, with the given clock offsets. */
 async function fourProcesses(spec: LimitSpec, offsetsMs: readonly number[]): Promise<number> {
   const children = offsetsMs.map((offsetMs) => {
     const args = [String(server.port), JSON.stringify(spec), '250']
@@ -67,7 +67,7 @@ test.each(specs.map((spec) => [spec.kind, spec] as const))(
   },
 )
 
-test('clients whose clocks are an hour ahead and behind change nothing', async () => {
+test('clients whose clocks are an hour ahead or behind do not change the result', async () => {
   const day = calendarWindow({ limit: 100, unit: 'hour', timeZone: 'Asia/Kolkata' })
   const limiter = redisLimiter(day, client, { deadlineMs: 20_000 })
   expect(await fourProcesses(day, [0, -hourMs, hourMs, hourMs])).toBe(100)

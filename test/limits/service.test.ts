@@ -15,7 +15,7 @@ import {
 } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
-/** The whole command loads at start, which a busy machine takes long for. */
+/** The whole command is loaded at start, which takes long on a busy machine. */
 const startMs = 120_000
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -48,7 +48,7 @@ function call(url: string): Promise<{ status: number; body: string }> {
 }
 
 function policy(version: number): string {
-  // Both results of one version name it, so that an answer made of two versions would show.
+  // Both results of a version name it, so an answer mixed from two versions would show.
   return `[rules]
 rule : [count] [act=ask; uid=+] [time=3600; count=3] [result=5; return=201]
 rule : [count] [act=load; uid=+] [time=3600; count=1000000000] [result=2; return=202]
@@ -92,7 +92,7 @@ test('a reload every second under load: no error, and every answer is of one ver
   isOver = true
   await Promise.all(callers)
   expect(versions.size).toBe(last)
-  // The rule did not change, so its counter went on through all of them.
+  // The rule did not change, so its counter continued through all of them.
   const values = await Promise.all(
     Array.from({ length: 8 }, async (_, caller) => {
       const { body } = await call(`${url}/value?rule_no=202&act=load&uid=${caller}`)
@@ -147,7 +147,7 @@ test('convert turns a policy file into YAML and back', async () => {
   }
 })
 
-test('anywhere but on loopback it refuses to start without a token', async () => {
+test('it refuses to start without a token beyond loopback', async () => {
   const child = startSource(main, ['limits', '--host', '0.0.0.0', '--port', '0'])
   expect(await child.exited).toBe(2)
   expect(child.output()).toContain('token')
@@ -159,7 +159,7 @@ test('anywhere but on loopback it refuses to start without a token', async () =>
 test.each([
   ['in process', []],
   ['on Redis', ['redis']],
-])('%s, a machine’s clock that walks by hours grants nobody more over HTTP', async (_, onRedis) => {
+])('%s, a machine’s clock that moves by hours admits no more calls over HTTP', async (_, onRedis) => {
   const file = join(folder, 'walk.conf')
   writeFileSync(
     file,
@@ -180,7 +180,7 @@ rule : [base] [act=base; uid=+] [base=5; time=86400; count=10] [result=2; return
   const acts = ['count', 'leak', 'day', 'base']
   const admitted: Record<string, number> = { count: 0, leak: 0, day: 0, base: 0 }
   const random = seededRandom(19)
-  // All readings lie within a day, whose edge is among them.
+  // All readings are within a day and include its boundary.
   for (let step = 0; step < scale(40, 400); step++) {
     clock.set(Math.floor((random() * 2 - 1) * 11 * 3_600_000))
     for (const act of acts) {
@@ -189,7 +189,7 @@ rule : [base] [act=base; uid=+] [base=5; time=86400; count=10] [result=2; return
       if ((JSON.parse(body) as { Ret_type: number }).Ret_type === 1) admitted[act]!++
     }
   }
-  // A window of an hour is measured on the steady clock, a day on the wall clock; Redis goes by its own clock alone.
+  // A window of an hour is measured on the monotonic clock, a day on the wall clock; Redis only uses its own clock.
   expect([admitted['count'], admitted['leak']]).toEqual([10, 10])
   expect(admitted['day']).toBeGreaterThanOrEqual(10)
   expect(admitted['day']).toBeLessThanOrEqual(onRedis.length === 0 ? 20 : 10)

@@ -21,7 +21,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { limitsRoutes } from '../../packages/hub/src/limits/limits-routes.ts'
 
-// What a stranger tries on limits: odd keys and numbers, policies that make no sense, calls that nobody meant.
+// What a stranger tries with limits: odd keys and numbers, invalid policies, calls that make no sense.
 
 let server: RedisServer
 let redis: Redis
@@ -58,7 +58,7 @@ const settled = async (work: () => unknown): Promise<unknown> => {
 }
 
 describe.each(each)('%s', (_, spec) => {
-  test('costs, refunds and blocks that are no numbers throw here as on Redis, and charge nothing', async () => {
+  test('costs, refunds and blocks that are not numbers throw in process as on Redis, and charge nothing', async () => {
     for (const limiter of [localLimiter(spec), redisLimiter(spec, redis, { deadlineMs: 5000 })]) {
       for (const value of wrong) {
         const tries = [
@@ -67,7 +67,7 @@ describe.each(each)('%s', (_, spec) => {
           () => limiter.wait('k', value as number),
           () => limiter.block('k', value as number),
         ]
-        // What was not given is 1, or nothing for a block.
+        // A missing value counts as 1, or as none for a block.
         for (const [index, attempt] of tries.entries())
           expect(await settled(attempt), `${index} ${String(value)}`).toMatchObject({
             code: expect.stringMatching(/^FB_/),
@@ -77,7 +77,7 @@ describe.each(each)('%s', (_, spec) => {
     }
   })
 
-  test('keys that every object inherits, long ones, and bytes of all kinds are keys like others', async () => {
+  test('names that every object inherits, long keys, and bytes of all kinds are ordinary keys', async () => {
     const keys = [
       '',
       '__proto__',
@@ -101,7 +101,7 @@ describe.each(each)('%s', (_, spec) => {
     }
   })
 
-  test('more is given back than was taken, again and again: no more than the limit is there', async () => {
+  test('giving back more than was taken, again and again, never yields more than the limit', async () => {
     for (const limiter of [
       localLimiter(spec),
       redisLimiter(spec, redis, { deadlineMs: 5000, rememberDenied: false }),
@@ -141,7 +141,7 @@ describe('numbers', () => {
     },
   )
 
-  test('all of nothing, of one twice, and over a name that every object inherits', async () => {
+  test('`all` of no limiter, of one twice, and with a name that every object inherits', async () => {
     expect(() => all([])).toThrow(expect.objectContaining({ code: 'FB_LIMIT_ATOMIC' }))
     const one = localLimiter(specs[0]!)
     expect(() => all([one, one])).toThrow(expect.objectContaining({ code: 'FB_LIMIT_ATOMIC' }))
@@ -180,7 +180,7 @@ const policies: Record<string, string> = {
   'an unknown time zone': '[options]\ntimeZone : Mars/Olympus\n',
 }
 
-test.each(Object.entries(policies))('a policy with %s is refused with its line, and never in force', (_, text) => {
+test.each(Object.entries(policies))('a policy with %s is refused with its line, and never takes effect', (_, text) => {
   const service = new RuleService()
   service.load(parsePolicyText(rule('[count] [uid=+] [time=9; count=1] [result=2; return=7]')))
   expect(() => service.load(parsePolicyText(text))).toThrow(
@@ -189,7 +189,7 @@ test.each(Object.entries(policies))('a policy with %s is refused with its line, 
   expect(service.version).toBe(1)
 })
 
-test('no call, however malformed, is a 5xx, and none of those counts', async () => {
+test('no call, however malformed, gets a 5xx, and none of those counts', async () => {
   const service = new RuleService()
   service.load(parsePolicyText(rule('[count] [act=ask; uid=+] [time=3600; count=5] [result=2; return=7]')))
   const app = fastify()

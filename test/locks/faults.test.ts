@@ -31,7 +31,7 @@ async function holderAndWaiter(name: string): Promise<{ holder: Worker; waiter: 
   return { holder, waiter: { ...waiter, heard: (event) => waiter.heard(event, waiterFrom) }, token: token!, from }
 }
 
-describe('never two holders at once', { timeout }, () => {
+describe('never two holders at the same time', { timeout }, () => {
   test('in 4 processes with 5 waiters each', async () => {
     await start(4, 5000)
     for (let repeat = 0; repeat < repeats; repeat++) {
@@ -45,7 +45,7 @@ describe('never two holders at once', { timeout }, () => {
     }
   })
 
-  test('when the connections of commands and of messages are killed all the time', async () => {
+  test('when command and message connections are killed all the time', async () => {
     await start(4, 2000)
     for (let repeat = 0; repeat < repeats; repeat++) {
       const name = `killed ${repeat}`
@@ -72,7 +72,7 @@ describe('never two holders at once', { timeout }, () => {
     }
   })
 
-  test('when the holder is killed: the next has it at the end of the lease, not earlier, with a higher token', async () => {
+  test('when the holder is killed: the next gets it at the end of the lease, not earlier, with a higher token', async () => {
     const leaseMs = 600
     await start(2, leaseMs)
     for (let repeat = 0; repeat < repeats; repeat++) {
@@ -82,7 +82,7 @@ describe('never two holders at once', { timeout }, () => {
       holder.child.signal('SIGKILL')
       const next = await waiter.heard('held')
       expect(next.token).toBeGreaterThan(token)
-      // The lease was renewed at most once after we looked; it ran out by Redis' clock, a millisecond more or less.
+      // The lease was renewed at most once after the check; it expired on Redis' clock, within a millisecond.
       expect(next.at - killedAt).toBeGreaterThan(Math.min(leftMs, (leaseMs * 2) / 3) - 50)
       expect(next.at - killedAt).toBeLessThan(leaseMs + 5000)
       workers[1]!.tell({ do: 'unlock', name: '' })
@@ -110,10 +110,12 @@ describe('never two holders at once', { timeout }, () => {
   })
 })
 
-describe('where nobody can prevent two believers, the stale one is told at once and refused', { timeout }, () => {
+describe('if two processes inevitably believe they hold it, the stale one is notified at once and refused', {
+  timeout,
+}, () => {
   const leaseMs = 500
 
-  test('a holder that was stopped for two leases', async () => {
+  test('a holder that was paused for two leases', async () => {
     await start(2, leaseMs)
     for (let repeat = 0; repeat < repeats; repeat++) {
       const name = `stopped ${repeat}`
@@ -147,7 +149,7 @@ describe('where nobody can prevent two believers, the stale one is told at once 
       const next = await waiter.heard('held')
       expect(guard.accepts(next.token!)).toBe(true)
       const resumed = await holder.heard('resumed', from)
-      // Already before any timer or message could run.
+      // True even before any timer or message could run.
       expect(resumed.isHeld).toBe(false)
       const lost = await holder.heard('lost', from)
       expect(lost.at - resumed.at).toBeLessThan(500)
@@ -158,7 +160,7 @@ describe('where nobody can prevent two believers, the stale one is told at once 
     }
   })
 
-  test('Redis restarted empty under the holder: tokens go on above the old ones', async () => {
+  test('Redis restarted empty under the holder: tokens continue above the old ones', async () => {
     await start(2, 5000)
     for (let repeat = 0; repeat < repeats; repeat++) {
       const name = `emptied ${repeat}`

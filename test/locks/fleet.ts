@@ -1,10 +1,10 @@
 import { type GuardedChild, startSource, waitFor } from '@firebreak/testkit'
 
-/** What a worker tells. */
+/** An event reported by a worker. */
 export interface WorkerEvent {
   readonly event: string
   readonly pid: number
-  /** Milliseconds of the machine's steady clock, which all processes share. */
+  /** Milliseconds of the machine's monotonic clock, which all processes share. */
   readonly at: number
   readonly token?: number
   readonly reason?: string
@@ -22,7 +22,7 @@ export interface Worker {
   heard(event: string, from?: number): Promise<WorkerEvent>
 }
 
-/** Starts a process that takes locks of the Redis on this port. */
+/** Starts a process that takes locks on the Redis at this port. */
 export async function startWorker(port: number, leaseMs: number): Promise<Worker> {
   const child = startSource(new URL('./worker.ts', import.meta.url), [String(port), String(leaseMs)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -43,7 +43,7 @@ export async function startWorker(port: number, leaseMs: number): Promise<Worker
   return worker
 }
 
-/** The steady clock of `WorkerEvent.at`. */
+/** The monotonic clock of `WorkerEvent.at`. */
 export function steadyNow(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
@@ -62,7 +62,7 @@ export class Guard {
   }
 }
 
-/** Replays what workers told in order of time: who was inside together with somebody else, and were tokens in order. */
+/** Replays the workers' events in order of time: who was inside at the same time, and were tokens in order? */
 export function overlaps(events: readonly WorkerEvent[]): { count: number; entries: number; isTokenOrder: boolean } {
   const inOrder = events.filter(({ event }) => event === 'enter' || event === 'leave').sort((a, b) => a.at - b.at)
   const inside = new Set<number>()

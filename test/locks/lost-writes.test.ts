@@ -19,7 +19,7 @@ async function server(args: readonly string[] = []): Promise<RedisServer> {
   return started
 }
 
-/** An address that stands for whichever server is the master, as a virtual IP or a DNS name does. */
+/** An address that always leads to the current master, like a virtual IP or a DNS name. */
 class MasterAddress {
   readonly #links = new Set<Socket>()
   readonly #server: Server
@@ -92,7 +92,7 @@ const takes: Record<string, (locks: Locks) => Promise<number>> = {
   permit: (locks) => locks.getSemaphore(name, 1).withPermit(({ token }) => token),
 }
 
-/** Counters expire after a second; on a slow machine they would, and then nothing here could go back. */
+/** Counters expire after a second; on a slow machine that would happen here, and then nothing could go back. */
 async function keepCounters(redis: RedisServer): Promise<void> {
   const keys = (await redis.cli('KEYS', 'firebreak_*_token:*')).split('\n')
   expect(keys[0]).not.toBe('')
@@ -114,7 +114,7 @@ describe.each(Object.keys(libraries))('over %s', (library) => {
   const kinds = Object.keys(takes).filter(
     (_, index) => isFullRun || index === 0 || library === Object.keys(libraries)[0],
   )
-  test.each(kinds)('tokens of a %s grow over a promotion that loses the last writes', async (kind) => {
+  test.each(kinds)('tokens of a %s keep growing across a promotion that loses the last writes', async (kind) => {
     const [master, replica] = [await server(), await server()]
     const address = await MasterAddress.of(master.port)
     const locks = await libraries[library]!(address.port)
@@ -123,7 +123,7 @@ describe.each(Object.keys(libraries))('over %s', (library) => {
     await waitFor(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'), {
       what: () => 'the replica to be in step',
     })
-    // The counter is in the replica; what comes after it is cut off is not.
+    // The counter is in the replica; later writes, after it is cut off, are not.
     await many(take, 20)
     await keepCounters(master)
     await master.cli('WAIT', '1', '1000')
@@ -133,7 +133,7 @@ describe.each(Object.keys(libraries))('over %s', (library) => {
     expect(await many(take, 20)).toBeGreaterThan(issued)
   })
 
-  test('nor does a process go back that was in another’s shadow: each starts above all that was issued', async () => {
+  test('a process that was behind another does not go back either: each starts above everything issued', async () => {
     const [master, replica] = [await server(), await server()]
     const address = await MasterAddress.of(master.port)
     const fleet = await Promise.all([0, 1, 2].map(() => libraries[library]!(address.port)))
@@ -167,7 +167,7 @@ describe.each(Object.keys(libraries))('over %s', (library) => {
     await replica.cli('REPLICAOF', 'NO', 'ONE')
     const issued = await many(take, 50)
     address.moveTo(replica.port)
-    // Made before anybody has heard that the connection is gone, and sent, or sent again, over the next one.
+    // Made before anybody knows that the connection is gone, and sent, or sent again, over the next one.
     const queued = await Promise.all(Array.from({ length: 5 }, take))
     for (const token of queued) expect(token).toBeGreaterThan(issued)
     expect(new Set(queued).size).toBe(5)
@@ -204,13 +204,13 @@ describe('a restart', () => {
     await redis.child.exited
     if (isAppended) copyFileSync(`${appended}.older`, appended)
     running = await redis.restart(restart)
-    // The counter of before is still there, or this would show nothing.
+    // The earlier counter must still exist, or this would show nothing.
     expect(await running.cli('EXISTS', `firebreak_lock_token:{${name}}`)).toBe('1')
     expect(await many(take, 20)).toBeGreaterThan(issued)
   })
 })
 
-test('what a lock name leaves behind is forgotten after tokenMemoryMs, an hour unless said otherwise', async () => {
+test('the keys that a lock name leaves behind expire after tokenMemoryMs, an hour by default', async () => {
   const redis = await server()
   const ttlsOf = async (options: LocksOptions) => {
     const locks = await libraries['ioredis']!(redis.port, options)
@@ -228,14 +228,14 @@ test('what a lock name leaves behind is forgotten after tokenMemoryMs, an hour u
   for (const ttl of await ttlsOf({ tokenMemoryMs: 5000 })) expect(ttl).toBeLessThanOrEqual(5000)
 })
 
-test('waiting for the append-only file is refused by a server that cannot, and the lock is given back', async () => {
+test('waiting for the append-only file is refused by a server that cannot do it, and the lock is given back', async () => {
   const redis = await server()
   const locks = await libraries['ioredis']!(redis.port, { fsync: {} })
   await expect(locks.getLock(name).lock()).rejects.toThrow(/WAITAOF/i)
   expect(await redis.cli('EXISTS', name)).toBe('0')
 })
 
-/** A Redis whose append-only file takes each write so, whatever the server knows of it. */
+/** A client whose WAITAOF gets `answer`, whatever the server would say. */
 function writing(redis: RedisServer, answer: () => readonly [number, number]): RedisClient {
   const client = new Ioredis(redis.port)
   ends.push(() => client.disconnect())
@@ -252,7 +252,7 @@ function writing(redis: RedisServer, answer: () => readonly [number, number]): R
   })
 }
 
-test('a lock that is in the append-only file is held, passed on only so, and given back otherwise', async () => {
+test('a lock is held and handed over only once it is in the append-only file, and given back otherwise', async () => {
   const redis = await server()
   let written: readonly [number, number] = [1, 0]
   let asked = 0

@@ -3,7 +3,7 @@ import { letTimePass, type RedisServer, startRedis, waitFor } from '@firebreak/t
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
-// What a stranger tries on locks: odd names and numbers, two of everything, listeners that throw, keys written by hand.
+// What a stranger tries with locks: odd names and numbers, everything twice, listeners that throw, keys written by hand.
 
 let server: RedisServer
 let redis: Redis
@@ -47,7 +47,7 @@ describe('names', () => {
     'x'.repeat(10_000),
   ]
   test.each(odd.map((name) => [name.slice(0, 20), name] as const))(
-    'every kind of lock can be called %j',
+    'every kind of lock can have the name %j',
     async (_, name) => {
       const [here, there] = [open(), open()]
       for (const lock of [
@@ -69,7 +69,7 @@ describe('names', () => {
   )
 
   test.each(['__proto__', 'toString', 'a:b', 'hash:x', 'set:y', '\n', '🙂', ''])(
-    'an owner may be called %j',
+    'an owner may have the name %j',
     async (owner) => {
       const locks = open()
       const lock = locks.getLock(fresh())
@@ -105,7 +105,7 @@ describe('numbers', () => {
   )
 
   test.each([2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER])(
-    'a wait of %s ms is a wait, not a refusal at once',
+    'a wait of %s ms waits instead of refusing at once',
     async (waitMs) => {
       const [here, there] = [open(), open()]
       const name = fresh()
@@ -126,7 +126,7 @@ describe('numbers', () => {
   )
 
   test.each([Number.NaN, -1, '5', null])(
-    'a wait of %s ms is refused by every kind, and does not last for ever',
+    'a wait of %s ms is refused by every kind, and does not wait for ever',
     async (wait) => {
       const [here, there] = [open(), open()]
       const name = fresh()
@@ -179,7 +179,7 @@ describe('numbers', () => {
     expect(() => locks.getSemaphore(fresh(), permits)).toThrow(expect.objectContaining({ code: 'FB_OPTION_INVALID' }))
   })
 
-  test('permits are taken away below nothing, and added beyond every number', async () => {
+  test('permits are removed below zero, and added beyond every number', async () => {
     const semaphore = open().getSemaphore(fresh(), 2)
     expect(await semaphore.addPermits(-Number.MAX_SAFE_INTEGER)).toBe(0)
     expect(await semaphore.tryAcquire()).toBeUndefined()
@@ -194,8 +194,8 @@ describe('numbers', () => {
   })
 })
 
-describe('two of everything', () => {
-  test('a handle that is unlocked and disposed of by all at once frees the lock once', async () => {
+describe('everything twice', () => {
+  test('a handle that is unlocked and disposed by several callers at once frees the lock once', async () => {
     const [here, there] = [open(), open()]
     const name = fresh()
     const handle = await here.getLock(name).lock()
@@ -229,7 +229,7 @@ describe('two of everything', () => {
     }
   })
 
-  test('a signal that was aborted before, with any reason, takes nothing', async () => {
+  test('a signal that is already aborted, for whatever reason, acquires nothing', async () => {
     const locks = open()
     const name = fresh()
     for (const reason of [undefined, null, 0, 'why', new Error('why')]) {
@@ -247,7 +247,7 @@ describe('two of everything', () => {
     expect(await redis.exists(name)).toBe(0)
   })
 
-  test('a function that throws nothing at all, or null, is what the caller sees', async () => {
+  test('if the function throws undefined or null, the caller gets exactly that', async () => {
     const lock = open().getLock(fresh())
     for (const thrown of [undefined, null, 0, '']) {
       const seen = await lock
@@ -263,7 +263,7 @@ describe('two of everything', () => {
 })
 
 describe('by hand', () => {
-  test('a listener that throws keeps no other lock from being renewed', async () => {
+  test('a listener that throws does not keep other locks from being renewed', async () => {
     const locks = open({ leaseMs: 300 })
     const thrown: unknown[] = []
     const uncaught = (error: unknown) => thrown.push(error)
@@ -297,7 +297,7 @@ describe('by hand', () => {
     expect(handle.isHeld).toBe(true)
   })
 
-  test('a lock without an end, by another library, is waited for until it is given back', async () => {
+  test('a lock without an expiry, by another library, is waited for until it is released', async () => {
     const locks = open()
     const name = fresh()
     await redis.hset(name, 'somebody:1', 1)
@@ -316,7 +316,7 @@ describe('by hand', () => {
 })
 
 describe('owners', () => {
-  test('one who is called by a number is nobody who has no name', async () => {
+  test('an owner named by a number is not mistaken for one without a name', async () => {
     const locks = open()
     const lock = locks.getLock(fresh())
     const handle = await lock.lock()
@@ -325,14 +325,14 @@ describe('owners', () => {
         expect(await lock.tryLock(0, undefined, { owner })).toBeUndefined()
     }
     await handle.unlock()
-    // Nor is one name another.
+    // Nor does one name affect another.
     await lock.lock({ owner: '#1' })
     expect(await lock.tryLock(0, undefined, { owner: '##1' })).toBeUndefined()
     expect(lock.isHeld({ owner: '1' })).toBe(false)
     expect(await lock.unlock({ owner: '#1' })).toBe(true)
   })
 
-  test('who has the fair lock of a name enters the plain one again, and leaves it as often', async () => {
+  test('the holder of a fair lock re-enters the plain one of the same name, and leaves it as often', async () => {
     const [here, there] = [open(), open()]
     const name = fresh()
     const [fair, plain] = [here.getFairLock(name), here.getLock(name)]

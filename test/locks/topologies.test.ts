@@ -102,7 +102,7 @@ describe.each(Object.entries({ cluster, sentinel }))('%s', (topology, start) => 
       b.getMultiLock([...names].reverse()).withLock(() => {}),
     ])
 
-    // Woken, not waited out: no lease of 20 s has passed.
+    // It was woken: no lease of 20 s has passed.
     expect(performance.now() - startedAt).toBeLessThan(20_000)
     expect(a.metrics().lost).toEqual({ expired: 0, taken: 0 })
     await Promise.all([a.close(), b.close()])
@@ -111,7 +111,7 @@ describe.each(Object.entries({ cluster, sentinel }))('%s', (topology, start) => 
   })
 })
 
-test('on a cluster locks are renewed slot by slot, and a name that cannot keep its keys together is refused', async () => {
+test('on a cluster locks are renewed slot by slot, and a name that cannot keep its keys in one slot is refused', async () => {
   const arrangement = await cluster()
   const { client, close } = await arrangement.clients['ioredis']!()
   const locks = new Locks(client, { leaseMs: 6000 })
@@ -148,7 +148,7 @@ test('a lock that too few replicas confirmed is given back', async () => {
 // A quick run takes the kind that is handed over within a process, and the one that is handed over in Redis.
 const passed = ['lock', 'fair', 'write', 'permit'] as const
 test.each(passed.filter((_, index) => isFullRun || index < 2))(
-  'a %s that is passed on within a process counts as taken only when a replica has it',
+  'a %s that is handed over within a process counts as taken only when a replica has it',
   async (kind) => {
     const master = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
     const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
@@ -183,7 +183,7 @@ test.each(passed.filter((_, index) => isFullRun || index < 2))(
   },
 )
 
-test('where a replica must have each lock, no token goes back over a promotion, whatever its clock says', async () => {
+test('if a replica must confirm each lock, no token goes back across a promotion, whatever its clock says', async () => {
   const master = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
   const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
   await waitFor(async () => (await master.cli('INFO', 'replication')).includes('state=online'))
@@ -192,7 +192,7 @@ test('where a replica must have each lock, no token goes back over a promotion, 
     Locks,
     Locks,
   ]
-  // A clock that is ahead by an hour: the promoted server's is behind all that was issued.
+  // A clock that is an hour ahead: the promoted server's is behind everything issued.
   const counter = 'firebreak_lock_token:{ahead}'
   await before.withLock('ahead', () => {})
   const ahead = Number(await master.cli('GET', counter)) + 3_600_000_000
@@ -216,13 +216,13 @@ test('where a replica must have each lock, no token goes back over a promotion, 
   await Promise.all([master.stop(), replica.stop(), third.stop()])
 })
 
-test('a count of replicas that comes from another master than the lock is not taken for its own', async () => {
+test('a replica count that comes from another master than the lock is not accepted', async () => {
   const old = await startRedis()
   const promoted = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
   const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(promoted.port)] })
   await waitFor(async () => (await promoted.cli('INFO', 'replication')).includes('state=online'))
   const clients = [new Ioredis(old.port), new Ioredis(promoted.port)] as const
-  // As a client of a cluster does it: what was not answered when a master died goes to the one that took its place.
+  // Like a cluster client: requests that were unanswered when a master died go to its successor.
   let master = toRedis(clients[0])
   const following: Redis = {
     topology: 'cluster',

@@ -1,4 +1,4 @@
-// A process that takes locks as its parent tells it and answers what happened, one JSON line for each event.
+// A process that takes locks on its parent's orders and reports what happened, one JSON line for each event.
 import { Locks } from '@firebreak/locks'
 import { Redis } from 'ioredis'
 
@@ -27,7 +27,7 @@ function pause(ms: number): Promise<void> {
 let held: Awaited<ReturnType<ReturnType<typeof locks.getLock>['lock']>> | undefined
 
 const orders: Record<Order['do'], (order: Order) => Promise<void> | void> = {
-  /** So many tasks take the lock so many times and hold it for 1 ms, telling a guard outside Redis. */
+  /** A number of tasks take the lock repeatedly and hold it for 1 ms, reporting to a guard outside Redis. */
   async contend({ name, tasks = 5, rounds = 10 }) {
     const task = async () => {
       for (let round = 0; round < rounds; round++) {

@@ -2,13 +2,13 @@ import { peek, protect } from '@firebreak/client'
 import { waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 
-/** What such a process does. */
+/** The options of such a process. */
 export interface FleetProcess {
   readonly port: number
   readonly hub: string
   readonly serviceId: string
   readonly instanceId: string
-  /** Keys that it reads without end, and tells whether it has the first in memory; without them it waits for SIGUSR2. */
+  /** Keys that it reads without end, reporting whether the first is in memory; without them it waits for SIGUSR2. */
   readonly keys?: readonly string[]
 }
 
@@ -21,7 +21,7 @@ const redis = new Redis(port)
 protect(redis, { hubs: [hub], serviceId, instanceId, redisClusterId: 'main', tableFile: false, onWarning() {} })
 
 if (keys === undefined) {
-  // What is hot is known once a key of the same table is in memory.
+  // The hot keys are known once a key of the same table is in memory.
   await waitFor(async () => {
     await redis.get('marker')
     return peek(redis, 'marker') !== undefined

@@ -43,13 +43,13 @@ function start(options: Omit<FleetProcess, 'port' | 'hub'>): GuardedChild {
   return child
 }
 
-/** A limited key that is hot from the beginning, and a cached one by which a process knows its table. */
+/** A limited key that is hot from the start, and a cached one that shows that a process has the table. */
 async function limitHot(scope: string, services: readonly string[]): Promise<void> {
   const strategy = {
     strategy: 'RateLimit',
     algorithm: 'tokenBucket',
     limit: 20,
-    // Ten minutes give a token every thirty seconds.
+    // With ten minutes, a token comes every thirty seconds.
     windowMs: 600_000,
     onLimit: 'reject',
     scope,
@@ -59,7 +59,7 @@ async function limitHot(scope: string, services: readonly string[]): Promise<voi
     { id: 'marker', key: 'marker', threshold: 100, minHoldMs: 600_000, strategy: 'LocalCache' },
   ])
   await server.cli('MSET', 'hot', 'v', 'marker', 'm')
-  // Two processes: a limit that only one needs is told to that one.
+  // Two processes: a limit that only one needs is sent to that one.
   for (const [service, host] of services.flatMap((name) => [1, 2].map((number) => [name, `host-${number}`]))) {
     const body = `# ${Date.now()},${Date.now()},${service},${host}\n# main\nhot:5000,marker:5000\n`
     await fetch(`${hub}/v1/reports`, { method: 'POST', headers: { 'content-type': 'text/plain' }, body })
@@ -77,7 +77,7 @@ async function limitHot(scope: string, services: readonly string[]): Promise<voi
 test.each([
   ['shared', { shop: 'together', web: 'together' }],
   ['shared-service', { shop: 'shop', web: 'web' }],
-])('a limit of scope %s counts over processes as it says', async (scope, groups) => {
+])('a limit of scope %s counts across processes as documented', async (scope, groups) => {
   const services = Object.keys(groups)
   await limitHot(scope, services)
   const processes = services.flatMap((serviceId) =>
@@ -98,7 +98,7 @@ test.each([
   }
 })
 
-test('a limit of scope shared-caller is one for each user, over all proxies', async () => {
+test('a limit of scope shared-caller applies to each user, across all proxies', async () => {
   await server.cli('ACL', 'SETUSER', 'ann', 'on', '>pass', '~*', '+@all')
   await server.cli('ACL', 'SETUSER', 'bob', 'on', '>pass', '~*', '+@all')
   await limitHot('shared-caller', ['shop'])
@@ -133,7 +133,7 @@ const rule = { prefix: 'hot-', threshold: 100, windowMs: 1000, minHoldMs: 600_00
 const names = Array.from({ length: 4 }, (_, index) => `instance-${index}`)
 const last = (child: GuardedChild) => child.output().trim().split('\n').at(-1)
 
-test('a roll-out holds in the processes that its hash chooses, then in all', async () => {
+test('a roll-out applies in the processes that its hash selects, then in all', async () => {
   await startHub([])
   await call('PUT', '/v1/rules/good', { ...rule, rollout: 50 })
   const chosen = names.filter((name) => isInRollout('good', 50, name))

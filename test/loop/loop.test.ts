@@ -64,7 +64,7 @@ const all = (what: string, condition: (status: AppStatus) => boolean) =>
     what: () => `every app: ${what}; ${JSON.stringify(apps.map(({ status }) => status))}`,
   })
 
-/** Forgets what was, and waits until every app has told something new. */
+/** Forgets earlier reports, and waits until every app has reported again. */
 async function forget(): Promise<void> {
   for (const { child } of apps) child.send('forget')
   await all('a fresh count', ({ reads }) => reads > 0 && reads < 2000)
@@ -115,12 +115,12 @@ describe('the loop on real processes', () => {
     expect(overview.keys.find(({ key }) => key === 'hot')?.strategy?.strategy).toBe('LocalCache')
   })
 
-  test('a process that alone crosses a threshold acts long before its report is due, and the hub confirms it', async () => {
+  test('a process whose own count crosses a threshold acts long before its report is due, and the hub confirms it', async () => {
     await hub.stop()
     await startHub(0, '--report-interval-ms', '60000', '--max-report-interval-ms', '60000')
     await writer.set('hot', '1')
     await startApps(1, 'hot')
-    // Within 30 s, or `all` gives up: without the fast path nothing is reported before a minute has passed.
+    // Within 30 s, or `all` gives up: without the fast path nothing would be reported for a minute.
     await all('local', ({ isLocal }) => isLocal)
     await waitFor(async () => {
       const { events } = (await (await fetch(`${hubUrl}/v1/history`)).json()) as { events: HistoryEvent[] }
@@ -128,7 +128,7 @@ describe('the loop on real processes', () => {
     })
   })
 
-  test('a Redis restarted without its data: nothing of before is served after the reconnect', async () => {
+  test('a Redis restarted without its data: nothing from before is served after the reconnect', async () => {
     await writer.set('hot', 'old')
     await startApps(2, 'hot')
     await all('local', ({ isLocal, value }) => isLocal && value === 'old')
@@ -140,7 +140,7 @@ describe('the loop on real processes', () => {
     await all('local again', ({ isLocal, value }) => isLocal && value === 'new')
   })
 
-  test('the kill switch makes a fleet of eight plain, and back', async () => {
+  test('the kill switch turns protection off in a fleet of eight, and on again', async () => {
     await writer.set('hot', '1')
     await startApps(8, 'hot')
     await all('local', ({ isLocal }) => isLocal)
@@ -152,7 +152,7 @@ describe('the loop on real processes', () => {
     await all('protected again', ({ isOff, isLocal }) => !isOff && isLocal)
   })
 
-  test('the drill shows it in figures: handled, Redis relieved, no stale read', async () => {
+  test('the drill measures it: handled, Redis relieved, no stale read', async () => {
     const drill = startSource(main, [
       'drill',
       '--rounds',

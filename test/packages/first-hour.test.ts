@@ -17,11 +17,11 @@ afterAll(async () => {
   await release?.registry.stop()
 })
 
-// Each Node with another form; a quick run takes the oldest, which needs most: TypeScript, and a hub on another Node.
+// Each Node with a different form; a quick run takes the oldest, which needs the most: TypeScript, and a hub on another Node.
 const ways = nodes.map((node, index) => ({ node, major: node.major, form: forms.at(-1 - index)! }))
 
 test.each(isFullRun ? ways : ways.slice(0, 1))(
-  'from an empty folder to a key in the console, by what is published: Node $major, $form',
+  'from an empty folder to a key in the console, with the published packages: Node $major, $form',
   async ({ node, form }) => {
     const lines: string[] = []
     await walk({ node, form, release, browser, say: (line) => lines.push(line) })

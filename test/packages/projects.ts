@@ -8,7 +8,7 @@ export interface Project {
   readonly files: Readonly<Record<string, string>>
   /** The compiler's options; undefined for plain JavaScript. */
   readonly compilerOptions?: Readonly<Record<string, unknown>>
-  /** What Node runs in the end. */
+  /** The file that Node runs in the end. */
   readonly main: string
 }
 
@@ -102,7 +102,7 @@ export const everyType: Project = {
   main: 'app.ts',
 }
 
-/** Writes a project beside a copy of what was installed, compiles it where it is TypeScript; its folder. */
+/** Writes a project next to a copy of the installed packages, compiles it if it is TypeScript, and returns its folder. */
 export function makeProject(project: Project, folder: string, installed: string, tsc: string): string {
   mkdirSync(folder, { recursive: true })
   execFileSync('cp', ['-al', join(installed, 'node_modules'), join(folder, 'node_modules')])

@@ -43,7 +43,7 @@ test.each([
   ['1.1.0-rc.1', '1.1.0-beta.2'],
   ['1.1.0', '1.1.0-beta.1'],
   ['1.1.0-beta.1', '1.1.0-beta.1'],
-])('after %s comes no %s', (current, asked) => {
+])('%s is not followed by %s', (current, asked) => {
   expect(() => release.nextVersion(current, asked)).toThrow('is not newer')
 })
 
@@ -51,7 +51,7 @@ test.each(['0.0.9', '0.1.0', 'latest', '1.2'])('a version that is not newer or i
   expect(() => release.nextVersion('0.1.0', asked)).toThrow(asked)
 })
 
-test('a new version is written everywhere that the old one stood', () => {
+test('a new version is written wherever the old one was', () => {
   const files = new Map(release.releaseFiles('7.7.7', '2030-01-02'))
   // A version of our own stands in manifests as "version" and as the range of another package of ours.
   const holds = (text: string) =>
@@ -69,13 +69,13 @@ test('a new version is written everywhere that the old one stood', () => {
   expect(packages['packages/core']!.version).toBe('7.7.7')
 })
 
-test('the notes are what the changelog says under Unreleased, and there must be some', () => {
+test('the notes are the Unreleased part of the changelog, which must not be empty', () => {
   expect(release.releaseNotes('# Log\n\n## Unreleased\n\n- new\n\n## 0.1.0\n\n- old\n')).toBe('- new')
   expect(release.releaseNotes('# Log\n\n## Unreleased\n\n- first\n')).toBe('- first')
   expect(() => release.releaseNotes('# Log\n\n## Unreleased\n\n## 0.1.0\n\n- old\n')).toThrow('Unreleased')
 })
 
-test('packages are published behind what they depend on, with provenance, and pre-releases not as latest', () => {
+test('packages are published after their dependencies, with provenance, and pre-releases not as latest', () => {
   const order = release.publishOrder()
   const publicRooms = readdirSync(join(root, 'packages')).filter((room) => room !== 'testkit')
   expect(order).toHaveLength(publicRooms.length)
@@ -95,7 +95,7 @@ test('a dry run prints version, files, commands and notes, and changes nothing',
   expect(execFileSync('git', ['status', '--porcelain'], { cwd: root, encoding: 'utf8' })).toBe(before)
 })
 
-test('a wrong version ends with 2 and the usage', () => {
+test('a wrong version exits with 2 and the usage', () => {
   const { status, stderr } = spawnSync(process.execPath, [script, 'latest'], { encoding: 'utf8' })
   expect([status, stderr]).toEqual([2, expect.stringContaining('usage: npm run release')])
 })

@@ -43,7 +43,7 @@ export async function walk({ node, form, release, browser, say }: Walk): Promise
     await run('npm init -y', app)
     const types = form === 'ts' ? ' typescript @types/node' : ''
     await run(`npm install --engine-strict firebreak ioredis${types}`, app)
-    // Hub and command want a newer Node than the library: beside Node 20 they run on another one, in a folder of their own.
+    // Hub and command need a newer Node than the library: next to Node 20 they run on another one, in their own folder.
     const server = node.major < 22 ? nodes.at(-1)! : node
     const serverFolder = server === node ? app : join(place, 'hub')
     const [port, proxyPort] = (await freePorts(2)) as [number, number]

@@ -15,7 +15,7 @@ test('every type of frame is on the page with its code', () => {
   expect(named).toEqual(known)
 })
 
-test('the report on the page is what it says', () => {
+test('the report on the page decodes to what the page says', () => {
   const [, hex] = /```hex\n([^`]+)```/.exec(page)!
   const bytes = Buffer.from(hex!.replace(/\s/g, ''), 'hex')
   const frame = decodeFrame(bytes)

@@ -7,7 +7,7 @@ import { startProxy } from '@firebreak/proxy'
 import { startRedis } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 
-/** The page of all metrics, written from what running processes tell. */
+/** The page of all metrics, written from the output of running processes. */
 export const metricsPage = new URL('../../docs/reference/metrics.md', import.meta.url)
 
 type Row = Pick<MetricFamily, 'name' | 'kind' | 'help'>

@@ -6,11 +6,11 @@ import { answersFile, writtenAnswers } from './answer-schemas.ts'
 import { cliPage, writtenCliPage } from './cli-page.ts'
 import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
 
-test('the page of commands is what their help says (npm run references writes it)', async () => {
+test('the page of commands matches their help (npm run references writes it)', async () => {
   expect(readFileSync(cliPage, 'utf8')).toBe(await writtenCliPage())
 })
 
-test('the page of metrics is what running processes tell (npm run references writes it)', async () => {
+test('the page of metrics matches running processes (npm run references writes it)', async () => {
   const page = await writtenMetricsPage()
   expect(readFileSync(metricsPage, 'utf8')).toBe(page)
 })
@@ -20,7 +20,7 @@ test('every metric that alerts, dashboard and guides name is on the page', () =>
   const sources = ['deploy/prometheus/alerts.yaml', 'deploy/grafana/firebreak.json', ...userPages()]
   for (const source of sources) {
     for (const [name] of readPage(source).matchAll(/\bfirebreak_\w*[a-z]\b/g)) {
-      // A field of FIREBREAK INFO.
+      // A field of FIREBREAK INFO, not a metric.
       if (name === 'firebreak_transport') continue
       const family = name.replace(/_(bucket|sum|count)$/, '')
       expect(page, `${name} in ${source}`).toContain(`\`${family}`)
@@ -45,7 +45,7 @@ test('every route of the API is on its page, and the page names no other', async
       named.add(`${method} ${last}`)
     }
   }
-  // Registered beside the document: what is asked before anybody is known, and what is no JSON.
+  // Registered outside the document: routes for unauthenticated callers, and those that are not JSON.
   const beside = [
     'GET /livez',
     'GET /metrics',

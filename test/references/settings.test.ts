@@ -6,7 +6,7 @@ import { commands, settingTables } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { settingsPage, writtenSettingsPage } from './settings-pages.ts'
 
-test('the page of settings is what the tables say (npm run references writes it)', () => {
+test('the page of settings matches the tables (npm run references writes it)', () => {
   expect(readFileSync(settingsPage, 'utf8')).toBe(writtenSettingsPage())
 })
 

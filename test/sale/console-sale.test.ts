@@ -42,7 +42,7 @@ async function api<T>(method: string, path: string, body?: unknown): Promise<T &
   }
 }
 
-test('the hub shows vouchers, orders and dead letters as the sale has them, and replays letters for the workers', async () => {
+test('the hub shows vouchers, orders and dead letters of the sale, and replays letters for the workers', async () => {
   const shop = sale()
   const now = Math.floor(Date.now() / 1000)
   await shop.open({ id: 'tv', begin: now - 10, end: now + 600, stock: 5 })
@@ -87,7 +87,7 @@ test('the hub shows vouchers, orders and dead letters as the sale has them, and 
   await shop.close()
 })
 
-test('a hub without a sale says so, and one whose Redis is away says that', async () => {
+test('a hub without a sale says so, and so does one whose Redis is unreachable', async () => {
   const plain = await openHubServices()
   const lost = await openHubServices({
     sale: {

@@ -41,7 +41,7 @@ const databases: Record<string, { start(): Promise<MariadbServer | PostgresServe
   },
   PostgreSQL: {
     start: () => startPostgres(),
-    // Nobody listens to the errors of the pool and its clients: a worker's process must live on all the same.
+    // Nobody listens to the errors of the pool and its clients: a worker's process must still survive.
     open: (url) => postgresOrderStore(new pg.Pool({ connectionString: url, max: 4 })),
   },
 }
@@ -71,7 +71,7 @@ const maxDeliveries = 5
 const timeoutMs = scale(90_000, 240_000)
 
 test.each(Object.keys(databases))(
-  'a %s that is killed under its workers for far more than five tries costs no order',
+  'a %s that is killed under its workers for far more than five tries loses no order',
   async (name) => {
     const { start, open } = databases[name]!
     let server = await start()

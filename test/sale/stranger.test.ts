@@ -12,7 +12,7 @@ import { Redis } from 'ioredis'
 import { createPool } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 
-// What a stranger tries on a shop: odd names, numbers and bytes, things done twice, things written by hand.
+// What a stranger tries with a shop: odd names, numbers and bytes, things done twice, things written by hand.
 
 let server: RedisServer
 let redis: Redis
@@ -80,7 +80,7 @@ describe('names', () => {
     '券',
     '🎫',
     'x'.repeat(128),
-  ])('a voucher may be called %j, from the purchase to the row', async (id) => {
+  ])('a voucher may have the name %j, from the purchase to the row', async (id) => {
     await sale.open({ id, stock: 2, ...hours() })
     const sold = await sale.purchase(id, 'ann')
     expect(sold).toMatchObject({ code: 'sold', number: 1 })
@@ -90,7 +90,7 @@ describe('names', () => {
     expect(await store.get(orderId)).toMatchObject({ voucherId: id, userId: 'ann', state: 'placed' })
   })
 
-  test('users that look alike are many users, in Redis and in MariaDB', async () => {
+  test('users that look alike are different users, in Redis and in MariaDB', async () => {
     const alike = [
       'é',
       'e\u0301',
@@ -137,7 +137,7 @@ describe('names', () => {
     { userId: undefined },
     { userId: ['ann'] },
     { userId: { toString: () => 'ann' } },
-  ])('a user that nobody can store is refused before anything is sold (%#)', async ({ userId }) => {
+  ])('a user that no store can hold is refused before anything is sold (%#)', async ({ userId }) => {
     const id = await open()
     await expect(sale.purchase(id, userId as string)).rejects.toMatchObject({ code: 'FB_SALE_USER_INVALID' })
     expect(await sale.stock(id)).toMatchObject({ stock: 10, buyers: 0 })
@@ -157,7 +157,7 @@ describe('names', () => {
 
 describe('numbers', () => {
   test.each([-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 1e15, 2 ** 53, '5' as unknown as number])(
-    'a voucher with %s in any field is refused whole',
+    'a voucher with %s in any field is refused completely',
     async (wrong) => {
       for (const field of ['begin', 'end', 'stock', 'perUser'] as const) {
         const voucher = { id: 'odd', stock: 1, perUser: 1, ...hours(), [field]: wrong }
@@ -185,7 +185,7 @@ describe('numbers', () => {
     await expect(sale.restock(id, count)).rejects.toMatchObject({ code: 'FB_SALE_VOUCHER_INVALID' })
   })
 
-  test('more is taken away than there is: nothing is left, and what was sold stays sold', async () => {
+  test('if more is removed than there is, nothing is left, and sold items stay sold', async () => {
     const id = await open(3)
     await sale.purchase(id, 'ann')
     expect(await sale.restock(id, -1e14)).toEqual({ stock: 0, total: 1 })
@@ -208,7 +208,7 @@ describe('numbers', () => {
     'scanMs',
     'storeTimeoutMs',
     'maxRetryMs',
-  ])('a worker with a %s of 0, -1 or NaN is never made', (option) => {
+  ])('a worker with a %s of 0, -1 or NaN is refused by the constructor', (option) => {
     for (const value of [0, -1, Number.NaN])
       expect(() => new OrderWorker(redis, { store, name: 'odd', [option]: value })).toThrow(
         expect.objectContaining({ code: 'FB_OPTION_INVALID', option }),
@@ -226,7 +226,7 @@ describe('numbers', () => {
 })
 
 describe('twice', () => {
-  test('ten users with one order id: one has the order, nine are told, and one row stands', async () => {
+  test('ten users with one order id: one gets the order, nine get an error, and there is one row', async () => {
     const id = await open(10, 5)
     await work()
     const users = Array.from({ length: 10 }, (_, index) => `user-${index}`)
@@ -239,7 +239,7 @@ describe('twice', () => {
     expect(await sale.stock(id)).toMatchObject({ stock: 9, buyers: 1 })
   })
 
-  test('an order is paid, cancelled, refunded and expired by all at once: each state once, one item back', async () => {
+  test('an order paid, cancelled, refunded and expired at the same time: each state once, one item back', async () => {
     const id = await open(1)
     const { orderId } = (await sale.purchase(id, 'ann')) as { orderId: string }
     const results = await Promise.all([
@@ -278,7 +278,7 @@ describe('twice', () => {
 })
 
 describe('by hand', () => {
-  test('one voucher that is no hash holds up nobody else', async () => {
+  test('a voucher that is not a hash does not hold up others', async () => {
     await redis.set(saleKeys('a-string').voucher, 'x')
     await redis.sadd('seckill:vouchers', 'a-string', '', '{}', 'unknown')
     const id = await open()
@@ -308,7 +308,7 @@ describe('by hand', () => {
     expect(errors).toHaveLength(1)
   })
 
-  test('a letter is replayed by exactly its id, and by nothing that only looks like one', async () => {
+  test('a letter is replayed by exactly its id, and not by something that looks like one', async () => {
     const id = await open()
     await work()
     const letters = new DeadLetters(redis)
@@ -326,7 +326,7 @@ describe('by hand', () => {
   })
 })
 
-test('SQLite holds the same users apart', async () => {
+test('SQLite distinguishes the same users', async () => {
   const lite = await sqliteOrderStore(':memory:')
   await lite.migrate()
   const event = { kind: 'placed', voucherId: 'v', number: 1, at: 1, total: 9 } as const

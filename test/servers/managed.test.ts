@@ -4,7 +4,7 @@ import { isAtLeast, type RedisServer, redisKind, startRedis, TestHub, waitFor } 
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-/** What managed servers forbid, forbidden by an ACL. Before 7.0 an ACL cannot take a single subcommand away. */
+/** The restrictions of managed servers, by an ACL. Before 7.0 an ACL cannot revoke a single subcommand. */
 const tracking = isAtLeast(redisKind(), [7, 0]) ? '-client|tracking' : '-client'
 const forbidden = ['-config', '-monitor', tracking, '-psync', '-sync', '-replconf']
 
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const login = { username: 'app', password: 'secret' }
 
-test('a client that may not be tracked is protected for moments at a time, and sees what others write', async () => {
+test('a client that may not use tracking is protected for moments at a time, and sees what others write', async () => {
   const warnings: string[] = []
   const redis = protect(new Redis(server.port, login), {
     hubs: [hub.url],
@@ -47,7 +47,7 @@ test('a client that may not be tracked is protected for moments at a time, and s
   plain.disconnect()
 })
 
-test('a proxy passes the refusals on as the server gives them, and serves everything else', async () => {
+test('a proxy passes the server’s refusals on unchanged, and serves everything else', async () => {
   const proxy = await startProxy({ upstream: server.url, port: 0, drainMs: 1 })
   const through = new Redis(proxy.port, login)
   const direct = new Redis(server.port, login)

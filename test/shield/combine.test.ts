@@ -2,7 +2,7 @@ import { type CombineListener, type CombineOutcome, CombineOwner, type CombinePa
 import { beforeEach, expect, test } from 'vitest'
 import { handle, hotKey, openShield, type TestShield } from './gate-adapters.ts'
 
-/** What went out, and what waits for its answer. */
+/** The commands that were sent, and those that wait for an answer. */
 interface Sent {
   readonly words: string
   readonly listener: CombineListener
@@ -31,7 +31,7 @@ beforeEach(async () => {
 const textOf = (words: readonly (string | Uint8Array)[]) => words.map((word) => Buffer.from(word).toString()).join(' ')
 const hot = () => open.cluster.space(0).hot.get(hotKey)!
 
-/** An increment of somebody; what it was told is noted. */
+/** An increment by somebody; its answer is recorded. */
 function add(name: 'INCR' | 'INCRBY' | 'DECR' | 'DECRBY', amount: number, owner = new CombineOwner()) {
   const told: string[] = []
   const part: CombinePart = {
@@ -53,7 +53,7 @@ function add(name: 'INCR' | 'INCRBY' | 'DECR' | 'DECRBY', amount: number, owner 
   return told
 }
 
-/** Answers what was sent first. */
+/** Answers the command that was sent first. */
 function answer(outcome: CombineOutcome | number | bigint): void {
   sent.shift()!.listener(typeof outcome === 'object' ? outcome : { kind: 'value', value: outcome })
 }
@@ -64,7 +64,7 @@ const turnEnds = () => {
 
 const words = () => sent.map((one) => one.words)
 
-/** All four commands were let through by Redis, and the counter is 10. */
+/** Redis has allowed all four commands, and the counter is 10. */
 function prove(): void {
   for (const [name, amount] of [
     ['INCR', 1],
@@ -77,7 +77,7 @@ function prove(): void {
   }
 }
 
-test('the first of each command goes by itself; those behind it wait for its answer and go together', () => {
+test('the first increment goes alone; later ones wait for its answer and go together', () => {
   const first = add('INCR', 1)
   const others = [add('INCR', 1), add('INCR', 1)]
   expect(words()).toEqual(['INCR hot'])
@@ -87,7 +87,7 @@ test('the first of each command goes by itself; those behind it wait for its ans
   expect([first, ...others]).toEqual([[':5'], [':8'], [':9']])
 })
 
-test('ups and downs are two commands, and those of one owner keep their order', () => {
+test('increments and decrements are two commands, and those of one owner keep their order', () => {
   prove()
   const owner = new CombineOwner()
   const told = [add('INCR', 1), add('DECRBY', -5), add('INCRBY', 7), add('DECR', -1)]
@@ -104,7 +104,7 @@ test('ups and downs are two commands, and those of one owner keep their order', 
   expect(words()).toEqual(['DECR hot'])
 })
 
-test('a refused sum is sent again in parts, and plainly for a while; each is told its own', () => {
+test('a refused sum is sent again in parts, and uncombined for a while; each caller gets its own answer', () => {
   prove()
   const told = [add('INCR', 1), add('INCRBY', 5)]
   turnEnds()
@@ -117,7 +117,7 @@ test('a refused sum is sent again in parts, and plainly for a while; each is tol
   expect(words()).toEqual(['INCR hot', 'INCR hot', 'INCR hot'])
 })
 
-test('a lost sum is told to all its parts, and nothing is sent again', () => {
+test('a lost sum fails all its parts, and nothing is sent again', () => {
   prove()
   const told = [add('INCR', 1), add('INCR', 1), add('INCR', 1)]
   turnEnds()
@@ -126,7 +126,7 @@ test('a lost sum is told to all its parts, and nothing is sent again', () => {
   expect(words()).toEqual([])
 })
 
-test('a right is asked for again after a while', () => {
+test('a permission is checked again after a while', () => {
   prove()
   now = 6000
   add('INCR', 1)
@@ -135,7 +135,7 @@ test('a right is asked for again after a while', () => {
   expect(words()).toEqual(['INCR hot'])
 })
 
-test('counters that are too large, and sums that would be, go out in parts', () => {
+test('counters that are too large, and sums that would be, are sent in parts', () => {
   prove()
   add('INCRBY', 2 ** 52)
   add('INCRBY', 2 ** 52)
@@ -147,7 +147,7 @@ test('counters that are too large, and sums that would be, go out in parts', () 
   expect(words()).toEqual(['INCR hot', 'INCR hot'])
 })
 
-test('where somebody has moved it beyond what numbers hold meanwhile, each still gets its exact value', () => {
+test('if somebody has moved the counter beyond what numbers hold, each caller still gets its exact value', () => {
   prove()
   const told = [add('INCR', 1), add('INCR', 1)]
   turnEnds()
@@ -155,7 +155,7 @@ test('where somebody has moved it beyond what numbers hold meanwhile, each still
   expect(told).toEqual([[':1152921504606846976'], [':1152921504606846977']])
 })
 
-test('no more go together than the strategy allows, and what waits leaves when the strategy ends', () => {
+test('no more are combined than the strategy allows, and waiting ones are sent when the strategy ends', () => {
   prove()
   for (let index = 0; index < 5; index++) add('INCR', 1)
   expect(words()).toEqual(['INCRBY hot 4'])
@@ -163,7 +163,7 @@ test('no more go together than the strategy allows, and what waits leaves when t
   expect(words()).toEqual(['INCRBY hot 4', 'INCR hot'])
 })
 
-test('what waits leaves when the kill switch is thrown', () => {
+test('waiting increments are sent when the kill switch is used', () => {
   prove()
   add('INCR', 1)
   expect(words()).toEqual([])
@@ -171,7 +171,7 @@ test('what waits leaves when the kill switch is thrown', () => {
   expect(words()).toEqual(['INCR hot'])
 })
 
-test('a command on the same key waits for a sum that its owner has a part in; one on another key goes behind it', () => {
+test('a command on the same key waits for a sum that its owner has a part in; one on another key does not', () => {
   prove()
   const owner = new CombineOwner()
   add('INCR', 1, owner)
@@ -181,7 +181,7 @@ test('a command on the same key waits for a sum that its owner has a part in; on
   expect([owner.settle(undefined), owner.settle(hot()), owner.settle(undefined, true)]).toEqual([true, false, false])
   answer(12)
   expect([owner.isOpen, owner.settle(hot())]).toEqual([false, true])
-  // What only waits is sent by itself, and the command right behind it.
+  // Waiting increments are sent on their own, and the command right after them.
   add('INCR', 1, owner)
   add('INCR', 1)
   expect(owner.settle(hot())).toBe(true)

@@ -56,7 +56,7 @@ async function allKeys(): Promise<string[]> {
 
 const copiesOf = async () => (await allKeys()).filter((name) => name.startsWith(`${key}_`))
 
-/** Reads with both clients until the copies are there. */
+/** Reads with both clients until the copies exist. */
 async function makeHot(): Promise<void> {
   await waitFor(
     async () => {
@@ -87,7 +87,7 @@ describe('copies of a hot key on a real cluster', () => {
     await makeHot()
     const nodes = new Set((await copiesOf()).map((name) => Math.floor(keySlot(name) / 5461)))
     expect(nodes.size).toBe(3)
-    // Copies do not end together: each has some time of its own beside what all have.
+    // Copies do not expire together: each has a random time on top of the common one.
     const times = await Promise.all((await copiesOf()).map((name) => bare.pttl(name)))
     expect(Math.max(...times)).toBeLessThanOrEqual(1500 + 5000 + ttlJitterMs)
     expect(new Set(times).size).toBeGreaterThan(1)
@@ -167,8 +167,8 @@ describe('copies of a hot key on a real cluster', () => {
     await expect(clients[0]!.lrange(key, 0, -1)).rejects.toThrow(/WRONGTYPE/)
   })
 
-  test('a foreign key of a copy’s name is never read, written or deleted', async () => {
-    // All the names that a copy could get at first try are taken.
+  test('an application’s key with the name of a copy is never read, written or deleted', async () => {
+    // All the names that a copy could get at the first try are taken.
     for (let number = 1; number <= copyCount; number++) await bare.set(`${key}_${number}`, 'precious')
     await bare.set(key, 'v1')
     for (let index = 0; index < 300; index++) {

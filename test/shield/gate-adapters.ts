@@ -47,10 +47,10 @@ const memoryServer: OpenPipe = (owner) => {
   }
 }
 
-/** Lets everything run that needs no timer. */
+/** Runs everything that needs no timer. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** A shield of one Redis in memory, on a clock that stands still. */
+/** A shield for one Redis in memory, with a stopped clock. */
 export interface TestShield {
   readonly shield: Shield
   readonly cluster: ClusterShield
@@ -68,7 +68,7 @@ export async function openShield(): Promise<TestShield> {
   }
   const cluster = shield.cluster('main', upstream)
   cluster.limitRedis = { topology: 'standalone' } as ClusterShield['limitRedis']
-  // Whoever a client is, it reads the server in memory.
+  // Every client reads the server in memory, whoever it is.
   const space = cluster.space.bind(cluster)
   cluster.space = (database) => space(database)
   cluster.forget = () => {}
@@ -80,7 +80,7 @@ export async function openShield(): Promise<TestShield> {
     verdicts.push(verdict)
     return verdict
   }
-  // The first look at a watcher makes it, and its greeting takes a few turns.
+  // The first use of a watcher creates it, and its greeting takes a few turns.
   handle(cluster, strategies.cached)
   for (let count = 0; count < 4; count++) {
     void cluster.space(0).hot.get(hotKey)?.watcher
@@ -97,14 +97,14 @@ export function handle(cluster: ClusterShield, strategy: Strategy | undefined): 
   cluster.setTable([{ ...entry, since: 0, until: 1e15 } as never])
 }
 
-/** What became of a command. */
+/** The outcome of a command. */
 export interface Outcome {
   readonly kind: Verdict['kind']
-  /** True where it went to Redis. */
+  /** True if it went to Redis. */
   readonly isSent: boolean
 }
 
-/** How a command is sent, beside its words; each is a fact that only some adapters have. */
+/** How a command is sent, besides its words; only some adapters have each of these facts. */
 export interface How {
   readonly inPipeline?: boolean
   readonly signal?: AbortSignal
@@ -113,7 +113,7 @@ export interface How {
 /** A new connection to Redis through one adapter. */
 export interface Adapter {
   send(words: readonly string[], how?: How): Outcome
-  /** Answers all that was sent, and ends the connection. */
+  /** Answers everything that was sent, and closes the connection. */
   close(): Promise<void>
 }
 
@@ -138,7 +138,7 @@ export function connectAdapter(name: AdapterName, test: TestShield): Adapter {
     send(words, how = {}) {
       verdicts.length = 0
       const isSent = transport.send(words, how)
-      // An adapter that asks nobody has handled it by itself: it is a cold command, or a GET that memory has.
+      // An adapter that does not ask the gate has handled it alone: it is a cold command, or a GET that memory has.
       return { kind: verdicts[0]?.kind ?? (isSent ? 'pass' : 'answer'), isSent }
     },
     async close() {
@@ -149,9 +149,9 @@ export function connectAdapter(name: AdapterName, test: TestShield): Adapter {
 }
 
 interface Transport {
-  /** Sends a command; true where it went out. */
+  /** Sends a command; true if it was sent to Redis. */
   send(words: readonly string[], how: How): boolean
-  /** Answers all that was sent. */
+  /** Answers everything that was sent. */
   close(): void
 }
 
@@ -219,7 +219,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
       _getQueue: () => queue,
       sendCommand: add,
       isOpen: true,
-      // A connection that stands is asked which database it is in.
+      // An open connection is asked which database it uses.
       isReady: false,
       on() {},
       off() {},
@@ -271,7 +271,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
       waitForReplies: () => false,
     } as unknown as ClientConnection
     const sent: ReplyTarget[] = []
-    // The connection that it shares with others, as far as the shield itself sends something.
+    // The connection that it shares with others, for commands that the shield itself sends.
     const lane = { send: (...[, , , reply]: [unknown, unknown, unknown, ReplyTarget]) => void sent.push(reply) }
     const ends: (() => void)[] = []
     const pinned = { whenSettled: (end: () => void) => ends.push(end) } as unknown as PinnedLane
@@ -301,7 +301,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
 
 const proxyShields = new WeakMap<ClusterShield, ProxyShield>()
 
-/** The one that all clients of a proxy have in common. */
+/** The connection that all clients of a proxy share. */
 function proxyShieldOf(cluster: ClusterShield): ProxyShield {
   const where = { isCluster: false, transports: {} as never, targetOf: () => ({}) as never, refresh() {} }
   const shield = proxyShields.get(cluster) ?? new ProxyShield(cluster, where, nobody)
@@ -312,7 +312,7 @@ function proxyShieldOf(cluster: ClusterShield): ProxyShield {
 /** Ways of the proxy over a connection of the client's own. */
 const goesAlone = (way: string): boolean => ['borrow', 'pin', 'stay', 'pipe'].includes(way)
 
-/** True where the proxy answers a command itself, or sends it past the shield, or alone: then it is only guarded. */
+/** True if the proxy answers a command itself, or sends it without the shield, or alone: then it is only guarded. */
 export function isProxysOwn(words: readonly string[]): boolean {
   const { way } = proxyCommandOf(new ListArgs(words))
   return goesAlone(way) || ['session', 'own', 'info'].includes(way)
@@ -322,7 +322,7 @@ class FakeDecoder {
   write(): void {}
 }
 
-/** The gate as such, asked without any adapter. */
+/** The gate itself, asked without any adapter. */
 function factsOf(cluster: ClusterShield, expect: (listener: CombineListener) => void): ConnectionFacts {
   const way = {
     send: (_words: unknown, _parts: unknown, listener: CombineListener) => expect(listener),

@@ -12,11 +12,11 @@ import {
   strategies,
 } from './gate-adapters.ts'
 
-/** What is true when a command comes: how its key is handled, and what was sent before it. */
+/** The situation when a command arrives: how its key is handled, and what was sent before it. */
 interface Facts {
   readonly strategy?: Strategy
   readonly before?: readonly (readonly string[])[]
-  /** True where the command itself was sent once before, and what it loads has come. */
+  /** True if the command itself was sent once before, and its load has arrived. */
   readonly isAgain?: boolean
 }
 
@@ -36,7 +36,7 @@ const facts: Record<string, Facts> = {
   'rights are being changed': { strategy: strategies.cached, before: [['ACL', 'SETUSER', 'u']] },
 }
 
-/** What was sent before binds the connection: the proxy sends all that follows over a connection of the client's own. */
+/** An earlier command pins the connection: the proxy sends all that follows over a connection of the client's own. */
 const bindingFacts: Record<string, Facts> = {
   'in a transaction': { strategy: strategies.cached, before: [['MULTI']] },
   'under WATCH': { strategy: strategies.cached, before: [['WATCH', 'other']] },
@@ -45,7 +45,7 @@ const bindingFacts: Record<string, Facts> = {
   'after RESET': { strategy: strategies.cached, before: [['RESET']] },
 }
 
-/** A command as one may type it, with the hot key in each place for keys. */
+/** A command as somebody would type it, with the hot key at each key position. */
 function wordsOf(row: CommandRow): string[] {
   const words = row.name.split(' ')
   const atLeast = Math.max(Math.abs(row.arity), 8)
@@ -80,7 +80,7 @@ async function outcomes(name: AdapterName, { strategy, before = [], isAgain }: F
     const { kind, isSent } = adapter.send(words)
     all[row.name] = `${kind}${isSent ? ', sent' : ''}`
     await adapter.close()
-    // What was guarded is so no longer than until its answer.
+    // A guard lasts no longer than until its answer.
     const { pendingWrites = 0 } = open.cluster.space(0).hot.get(hotKey) ?? {}
     expect([row.name, open.cluster.gate.isFlushing, pendingWrites]).toEqual([row.name, false, 0])
   }
@@ -112,7 +112,7 @@ const increments = [
 ]
 
 test.each(['gate', 'ioredis', 'node-redis', 'proxy'] as const)(
-  'increments of a combined key through %s: the first is sent, the next waits for its answer',
+  'increments of a combined key through %s: the first is sent, the next one waits for its answer',
   async (name) => {
     const open = await openShield()
     for (const words of increments) {
@@ -121,7 +121,7 @@ test.each(['gate', 'ioredis', 'node-redis', 'proxy'] as const)(
       const adapter = connectAdapter(name, open)
       expect([words[0], adapter.send(words)]).toEqual([words[0], { kind: 'combined', isSent: true }])
       expect([words[0], adapter.send(words)]).toEqual([words[0], { kind: 'combined', isSent: false }])
-      // A command behind it takes it along.
+      // A later command takes it along.
       expect(adapter.send(['GET', 'other'])).toEqual({ kind: 'pass', isSent: true })
       await adapter.close()
     }
@@ -146,7 +146,7 @@ test.each(['gate', 'ioredis', 'node-redis', 'proxy'] as const)(
   },
 )
 
-/** Facts that not every adapter has, each with the adapters that do and what becomes of a GET that is not in memory. */
+/** Facts that not every adapter has, each with its adapters and the outcome of a GET that is not in memory. */
 const ownFacts: [string, AdapterName, Parameters<ReturnType<typeof connectAdapter>['send']>[1], string][] = [
   ['a pipeline', 'ioredis', { inPipeline: true }, 'guarded'],
   ['a pipeline', 'node-redis', { inPipeline: true }, 'guarded'],
@@ -161,7 +161,7 @@ test.each(ownFacts)('%s is a fact of %s', async (_, name, how, kind) => {
   open.shield.close()
 })
 
-test('a fence is a fact of the proxy: what a client sent before a key was hot, or a script of its own, may have changed it', async () => {
+test('a fence is specific to the proxy: commands that a client sent before a key was hot, or its own script, may have changed it', async () => {
   const open = await openShield()
   handle(open.cluster, undefined)
   const early = connectAdapter('proxy', open)
@@ -178,7 +178,7 @@ test('a fence is a fact of the proxy: what a client sent before a key was hot, o
 })
 
 test.each(['ioredis', 'node-redis', 'proxy'] as const)(
-  'a read that waited for a load in vain goes around memory, and is followed until its answer: %s',
+  'a read that waited in vain for a load bypasses memory, and is tracked until its answer: %s',
   async (name) => {
     const open = await openShield()
     handle(open.cluster, strategies.cached)
@@ -196,7 +196,7 @@ test.each(['ioredis', 'node-redis', 'proxy'] as const)(
   },
 )
 
-test('what one client of the proxy has begun binds no other', async () => {
+test('what one client of the proxy has begun does not affect others', async () => {
   const open = await openShield()
   const binding = connectAdapter('proxy', open)
   for (const words of [['WATCH', 'other'], ['MULTI'], ['ASKING']]) binding.send(words)

@@ -16,7 +16,7 @@ afterEach(() => fixture.close())
 
 const strategy = { strategy: 'RedundantKeys', copies: ['k_1', 'k_2'], ttlJitterMs: 0 } as const
 
-test('copies on one node are made, and people are told that they help nothing and why', async () => {
+test('copies on a single node are made, with a warning that they do not help, and why', async () => {
   const warnings: { kind: string; message: string }[] = []
   const redis = await fixture.client({ onWarning: (warning) => void warnings.push(warning) })
   await fixture.plain.set('k', 'v')
@@ -36,17 +36,17 @@ test('with ttlJitterMs 0 a copy ends with its key', async () => {
   const [own, ...copies] = (await fixture.plain.eval(script, 0)) as number[]
   for (const copy of copies) {
     expect(copy).toBeGreaterThan(0)
-    // The way of the copy's time from the key to it.
+    // The TTL's path from the key to the copy.
     expect(copy).toBeLessThanOrEqual(own! + 1000)
   }
 })
 
-test('a copy whose marker has ended is still known as ours and written again', async () => {
+test('a copy whose marker has expired is still recognised as ours and written again', async () => {
   const redis = await fixture.client()
   await fixture.plain.set('k', 'v1')
   fixture.hub.heat('main', ['k'], { strategy })
   await waitFor(async () => (await redis.get('k')) === 'v1' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
-  // As after a pause of the refresher that is longer than a marker's life.
+  // As after a pause of the refresher longer than a marker's life.
   await fixture.plain.del('{k_1}:firebreak-marker', '{k_2}:firebreak-marker')
   await fixture.plain.set('k', 'v2')
   await waitFor(async () => {

@@ -54,7 +54,7 @@ afterAll(async () => {
   await servers.stop()
 })
 
-/** The names of a key's copies by the table, as anybody reads it over HTTP. */
+/** The names of a key's copies from the table, as read over HTTP. */
 async function tableNames(key: string): Promise<string[]> {
   const answer = await fetch(`${hub.url.replace(/^ws/, 'http')}/v1/table?service=shop`)
   const { clusters } = (await answer.json()) as {
@@ -64,12 +64,12 @@ async function tableNames(key: string): Promise<string[]> {
   return copied?.keys[key] ?? []
 }
 
-/** What a client that knows nothing of ours reads under each of these names. */
+/** What a client without Firebreak reads under each of these names. */
 async function valuesOf(names: readonly string[]): Promise<(string | null)[]> {
   return Promise.all(names.map((name) => bare.get(name)))
 }
 
-/** Reads with both clients until somebody who has only the table finds a value under every name in it. */
+/** Reads with both clients until a reader that only has the table finds a value under every name in it. */
 async function areReadable(key: string, value: string, isEnough: (names: string[]) => boolean): Promise<string[]> {
   let names: string[] = []
   let values: (string | null)[] = []
@@ -95,7 +95,7 @@ const ownerOf = async (slot: number): Promise<RedisServer> => {
 const nodesOf = async (names: readonly string[]) =>
   Promise.all(names.map(async (name) => (await ownerOf(keySlot(name))).port))
 
-test('the table names the copies that are in Redis, and follows a slot that moves', async () => {
+test('the table names the copies in Redis, and follows a slot that moves', async () => {
   await bare.set('fixed1', 'v1')
   const names = await areReadable('fixed1', 'v1', ({ length }) => length === 5)
   expect(new Set(await nodesOf(names)).size).toBe(3)
@@ -112,14 +112,14 @@ test('the table names the copies that are in Redis, and follows a slot that move
   expect(new Set(await nodesOf(after)).size).toBe(3)
 }, 60_000)
 
-test('so many copies on each node', async () => {
+test('the requested number of copies is on each node', async () => {
   await bare.set('each1', 'v')
   const names = await areReadable('each1', 'v', ({ length }) => length === 6)
   const counts = Object.values(Object.groupBy(await nodesOf(names), String)).map((list) => list!.length)
   expect(counts).toEqual([2, 2, 2])
 }, 60_000)
 
-test('a copy with the TTL of its key lives as long, and a random part longer', async () => {
+test('a copy with the TTL of its key lives as long as the key, plus a random part', async () => {
   await bare.set('timed1', 'v', 'EX', 1000)
   const names = await areReadable('timed1', 'v', ({ length }) => length === 3)
   const left = await Promise.all(names.map((name) => bare.pttl(name)))

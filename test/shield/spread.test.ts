@@ -17,7 +17,7 @@ let hub: Hub
 let readers: GuardedChild[] = []
 
 const copyCount = 20
-// Its own node is not the one that dies in the end.
+// A key whose own node is not the one that is killed in the end.
 const key = Array.from({ length: 100 }, (_, index) => `hot${index}`).find((name) => keySlot(name) < 5000)!
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ afterAll(async () => {
   await servers.stop()
 })
 
-/** The copies on each node that can be asked. */
+/** The copies on each reachable node. */
 async function copies(): Promise<string[][]> {
   const lists = await Promise.all(servers.nodes.map((node) => node.cli('KEYS', `${key}_*`).catch(() => '')))
   return lists.map((list) => list.split('\n').filter((name) => name !== ''))
@@ -51,10 +51,10 @@ const isSpread = async () => {
   return counts.join() === '6,7,7'
 }
 
-/** Lets all processes read at once; what came of it, all together. */
+/** Makes all processes read at once; returns the combined result. */
 let round = 0
 async function readAll(perProcess: number, expected: string): Promise<{ failed: number; wrong: number }> {
-  // A number that was not asked for before tells this answer from others.
+  // A number that was not used before distinguishes this answer from others.
   const reads = perProcess + ++round
   for (const reader of readers) reader.process.stdin!.write(`${reads} ${expected}\n`)
   const answers = await Promise.all(
@@ -72,7 +72,7 @@ async function readAll(perProcess: number, expected: string): Promise<{ failed: 
 const commandsOf = async (node: RedisServer) =>
   Number((await node.cli('INFO', 'stats')).match(/total_commands_processed:(\d+)/)![1])
 
-test('4 processes that read a key with 20 copies load no node over 1.15 times the mean', async () => {
+test('4 processes that read a key with 20 copies load no node more than 1.15 times the mean', async () => {
   await waitFor(isSpread, { timeoutMs: 60_000, everyMs: 100, what: () => `copies of ${key} to be spread` })
   // Every process has its connections to all nodes.
   expect(await readAll(200, 'v1')).toEqual({ failed: 0, wrong: 0 })
@@ -114,7 +114,7 @@ test('when the process that refreshes the copies is killed, another takes over a
   killed!.signal('SIGKILL')
   await killed!.exited
   await node.cli('SET', key, 'v3')
-  // Nobody is left with the old value, with the copies at work.
+  // No process still reads the old value, with the copies in use.
   await waitFor(async () => (await readAll(20, 'v3')).wrong === 0, { timeoutMs: 30_000 })
   await waitFor(async () => ![first, ''].includes(await refresher()), { timeoutMs: 30_000 })
   await node.cli('SET', key, 'v4')

@@ -7,7 +7,7 @@ import { KeptEntries } from '../../packages/shield/src/table/kept-entries.ts'
 import { TableFile } from '../../packages/shield/src/table/table-file.ts'
 import { Trouble, type Warning } from '../../packages/shield/src/trouble/trouble.ts'
 
-test('whenever its writer is killed, the file holds a whole table of one moment', async () => {
+test('whenever its writer is killed, the file holds one complete table', async () => {
   const path = join(temporaryFolder('table'), 'table.json')
   const warnings: Warning[] = []
   const means = { ...systemRuntime, trouble: new Trouble((warning) => warnings.push(warning)) }
@@ -19,7 +19,7 @@ test('whenever its writer is killed, the file holds a whole table of one moment'
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     await waitFor(() => (read()?.version ?? 0) > version)
-    // At any moment of a write: the one thing that is to be random here.
+    // At a random moment of a write: the only thing that is meant to be random here.
     await sleep(Math.random() * 30)
     writer.process.kill('SIGKILL')
     await waitFor(() => writer.process.exitCode !== null || writer.process.signalCode !== null)

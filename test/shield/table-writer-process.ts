@@ -2,7 +2,7 @@ import { defaultLocalCache, systemRuntime, type TableEntry } from '@firebreak/co
 import { TableFile } from '../../packages/shield/src/table/table-file.ts'
 import { Trouble } from '../../packages/shield/src/trouble/trouble.ts'
 
-/** Writes a large table over and over, each version another, until it is killed. */
+/** Writes a large table over and over, each time another version, until it is killed. */
 const path = process.argv[2]!
 let version = Number(process.argv[3])
 

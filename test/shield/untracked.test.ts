@@ -20,7 +20,7 @@ const untracked = { username: 'untracked', password: 'secret' }
 const fallbackTtlMs = 100
 const refresher = () => fixture.plain.get('{k}:firebreak-refresher')
 
-test('where nobody can follow a key, nobody is elected and its copies are vouched for no longer than the fallback', async () => {
+test('if no process can follow a key, none is elected and its copies are trusted no longer than the fallback', async () => {
   const redis = await fixture.client({ instanceId: 'untracked' }, untracked)
   await fixture.plain.set('k', '0')
   fixture.hub.heat('main', ['k'], { strategy })
@@ -40,7 +40,7 @@ test('where nobody can follow a key, nobody is elected and its copies are vouche
   }
 })
 
-test('of a process that is told of changes and one that is not, only the first is elected; the other profits', async () => {
+test('of a process that receives changes and one that does not, only the first is elected; the other benefits', async () => {
   const blind = await fixture.client({ instanceId: 'untracked' }, untracked)
   await fixture.plain.set('k', '0')
   fixture.hub.heat('main', ['k'], { strategy })
@@ -51,14 +51,14 @@ test('of a process that is told of changes and one that is not, only the first i
   const markers = () => fixture.plain.pttl('{k_1}:firebreak-marker')
   for (let version = 1; version <= 5; version++) {
     await fixture.plain.set('k', String(version))
-    // Nobody reads: the refresher writes the copies by itself, and vouches for them.
+    // Nobody reads: the refresher writes the copies on its own, and marks them as current.
     await waitFor(async () => (await fixture.plain.get('k_1')) === String(version) && (await markers()) > fallbackTtlMs)
     expect(await blind.get('k')).toBe(String(version))
     expect(await refresher()).toBe(elected)
   }
 })
 
-test('a process that loses its right to be told of changes follows the key no longer', async () => {
+test('a process that loses the permission for tracking stops following the key', async () => {
   const rights = ['on', '>secret', '~*', '&*', '+@all']
   await server.cli('ACL', 'SETUSER', 'changing', ...rights)
   const redis = await fixture.client({ instanceId: 'changing' }, { username: 'changing', password: 'secret' })

@@ -2,7 +2,7 @@ import { faultText, type SeedFailure, type SeedOutcome } from '@firebreak/testki
 import { formatFaults } from './command-line.ts'
 import type { ModelName } from './models.ts'
 
-/** What became of several seeds together. */
+/** The combined result of several seeds. */
 export interface Totals {
   seeds: number
   failures: number
@@ -11,7 +11,7 @@ export interface Totals {
   calls: number
 }
 
-/** A seed in a line, and for a failure what it takes to look into it. */
+/** A line for a seed, and for a failure the details needed to investigate it. */
 export function outcomeText(model: ModelName, outcome: SeedOutcome): string {
   const { seed, simulatedMs, cpuMs, faults, calls, events, digest, failure } = outcome
   const figures = [

@@ -2,10 +2,10 @@ import type { Fault, FaultSchedule } from '@firebreak/testkit'
 import type { ModelName } from './models.ts'
 import { modelNames } from './models.ts'
 
-/** What `npm run simulate` was asked for. */
+/** The options of `npm run simulate`. */
 export interface SimulateOptions {
   readonly model: ModelName
-  /** A model was named; with mutants, only those of it are planted. */
+  /** The named model; with mutants, only its bugs are planted. */
   readonly namesModel: boolean
   readonly seeds: readonly number[]
   /** These faults instead of the seed's own. */
@@ -24,7 +24,7 @@ export const usage = `usage: npm run simulate -- --seed N [--faults LIST] [--mod
 
 LIST is kind/target/at[/for[/amount]] with commas between, times in milliseconds, - for none.`
 
-/** Reads the words of a command line; throws a sentence where one is wrong. */
+/** Parses a command line; throws an error with a sentence if it is wrong. */
 export function parseOptions(words: readonly string[]): SimulateOptions {
   const given = new Map<string, string>()
   const flags = new Set(['json', 'mutants', 'hasty'])
@@ -58,7 +58,7 @@ export function parseOptions(words: readonly string[]): SimulateOptions {
   }
 }
 
-/** A schedule as `--faults` takes it. */
+/** A schedule in the form that `--faults` accepts. */
 export function formatFaults(schedule: FaultSchedule): string {
   return schedule
     .map(({ kind, target, atMs, forMs, amount }) => `${kind}/${target}/${atMs}/${forMs ?? '-'}/${amount ?? '-'}`)

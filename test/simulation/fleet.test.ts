@@ -27,7 +27,7 @@ test('the same seed gives the same event log to the byte, and another seed anoth
   expect(digests[2]).not.toBe(digests[0])
 }, 120_000)
 
-/** As many on every machine, or a fast one would judge more than a slow one; `npm run simulate` plays the others. */
+/** The same number on every machine, or a fast one would check more than a slow one; `npm run simulate` plays the others. */
 const playedSeeds = scale(48, 200)
 
 test(
@@ -49,7 +49,7 @@ test(
   budgetMs + 300_000,
 )
 
-test('a schedule is the same when it was written and read again', () => {
+test('a schedule is unchanged after it is written and read again', () => {
   const schedule = fleetSchedule(new SimulatedWorld({ seed: 3 }).chance.fork('schedule'))
   expect(parseFaults(formatFaults(schedule))).toEqual(schedule)
   expect(parseOptions(['--seed', '7', '--faults', formatFaults(schedule)])).toMatchObject({

@@ -6,7 +6,7 @@ import { huntMutants } from './mutants/hunt.ts'
 import { mutants as fleetMutants, type Mutant } from './mutants/mutants.ts'
 import { roomMutants } from './mutants/room-mutants.ts'
 
-/** Plays seeds and tells of each; gives the totals. */
+/** Plays seeds and reports each; returns the totals. */
 async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions): Promise<Totals> {
   const totals: Totals = { seeds: 0, failures: 0, simulatedSeconds: 0, faults: 0, calls: 0 }
   const given = faults === undefined ? {} : { schedule: () => faults }
@@ -16,7 +16,7 @@ async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions):
     totals.faults += outcome.faults
     totals.calls += outcome.calls
     if (outcome.failure !== undefined) totals.failures++
-    // With JSON asked for, people's lines go where they are not in the way.
+    // With --json, lines for people go to stderr.
     const out = isJson ? process.stderr : process.stdout
     if (!isJson || isHasty || outcome.failure !== undefined) out.write(`${outcomeText(model, outcome)}\n`)
     if (isHasty && outcome.failure !== undefined) break
@@ -25,7 +25,7 @@ async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions):
   return totals
 }
 
-/** The faults that are planted: those of one model where one was named, those of some words where words were given, else all. */
+/** The bugs to plant: those of the named model, those with the given words in their name, or all. */
 function mutantsOf({ model, namesModel, only }: SimulateOptions): Mutant[] {
   const all = [...fleetMutants, ...roomMutants].filter(({ name }) => name.includes(only))
   return namesModel ? all.filter((mutant) => (mutant.model ?? 'fleet') === model) : all

@@ -17,7 +17,7 @@ import { fleetModel, laneModel } from './fleet/fleet-model.ts'
 
 export type Model = Omit<SeedRuns, 'seeds'>
 
-/** All that can be played: the fleet, and the rooms that stand by themselves. */
+/** Everything that can be played: the fleet, and the packages with their own models. */
 export const models = {
   fleet: fleetModel,
   lane: laneModel,
@@ -32,7 +32,7 @@ export const models = {
 
 export type ModelName = keyof typeof models
 
-/** The seeds that `npm test` plays of a room: a mend that is taken out must be found by one of them. */
+/** The seeds that `npm test` plays of a package: one of them must find each undone fix. */
 export const quickSeeds: Readonly<Partial<Record<ModelName, readonly number[]>>> = {
   ids: quickIds,
   limits: quickLimits,

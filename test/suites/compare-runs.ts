@@ -1,7 +1,7 @@
 import type { SuiteRun } from './run-suite.ts'
 import type { RunResults, Way } from './suite.ts'
 
-/** A test that ends otherwise than in the plain run, or a failure that the plain run does not have at all. */
+/** A test that ends differently from the plain run, or a failure that the plain run does not have at all. */
 export interface Difference {
   readonly test: string
   readonly way: Way
@@ -10,11 +10,11 @@ export interface Difference {
   readonly message: string | undefined
 }
 
-/** A test that only one of two runs came to: nothing is known of it. */
+/** A test that only one of two runs reached: nothing is known of it. */
 export interface NotRun {
   readonly test: string
   readonly way: Way
-  /** The run that did not come to it. */
+  /** The run that did not reach it. */
   readonly missingIn: 'plain' | 'here'
 }
 
@@ -32,7 +32,7 @@ export interface Expected {
   readonly ways: readonly Way[]
   /** Matches the names of the tests, from their beginning. */
   readonly tests: RegExp
-  /** How many tests of one run it may explain. Where more differ, it explains none of them. */
+  /** How many tests of one run it may explain. If more differ, it explains none of them. */
   readonly atMost: number
   readonly reason: string
 }
@@ -55,7 +55,7 @@ export function countsOf(results: RunResults): RunCounts {
   return counts
 }
 
-/** What a run has in common with the plain one is compared; what only one of them came to is listed apart. */
+/** Compares the tests that a run shares with the plain one; lists tests that only one of them reached separately. */
 export function compareRuns(plain: Pick<SuiteRun, 'results' | 'end'>, here: SuiteRun): Comparison {
   const { way } = here
   const differences: Difference[] = []
@@ -68,7 +68,7 @@ export function compareRuns(plain: Pick<SuiteRun, 'results' | 'end'>, here: Suit
       if (before.outcome !== now.outcome)
         differences.push({ test, way, plain: before.outcome, here: now.outcome, message: now.message })
     } else if (now.outcome === 'failed' && plain.end === 'complete') {
-      // A failure between tests has a name of its own; a plain run that came to its end did not have it.
+      // A failure between tests has its own name; a plain run that completed did not have it.
       differences.push({ test, way, plain: 'no such failure', here: 'failed', message: now.message })
     } else notRun.push({ test, way, missingIn: 'plain' })
   }

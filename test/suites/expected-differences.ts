@@ -1,6 +1,6 @@
 import type { Expected } from './compare-runs.ts'
 
-/** Tests of known suites that may end otherwise under Firebreak, and why. What is not here is a fault. */
+/** Tests of known suites that may end differently under Firebreak, and why. Anything not listed is a bug. */
 export const expectedDifferences: readonly Expected[] = [
   {
     suite: 'ioredis',

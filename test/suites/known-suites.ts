@@ -6,7 +6,7 @@ const inside = (name: string) => join(import.meta.dirname, 'inside', name)
 const text = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 const program = (folder: string, name: string) => join(folder, 'node_modules', '.bin', name)
 const linesEnv = ({ results }: SuitePlace) => ({ FIREBREAK_SUITE_RESULTS: results })
-// How slow a machine is says nothing of Firebreak: their own few seconds are not what is compared.
+// The speed of the machine says nothing about Firebreak, so the suites' own limits of a few seconds are not compared.
 const mochaWords = ['--reporter', inside('mocha-reporter.cjs'), '--timeout', '60000']
 
 /** The suites that the runner knows, by the name that the command line takes. */
@@ -51,7 +51,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   'node-redis': {
     ways,
     startsServers: true,
-    // Its tests stand beside its files, as `*.spec.ts`.
+    // Its tests are next to its files, as `*.spec.ts`.
     own: (folder) => `^${text(folder)}/packages/(?!test-utils/)(?!.*(spec|test-utils)\\.ts$)`,
     command: (place) => ({
       program: program(place.folder, 'mocha'),

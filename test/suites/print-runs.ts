@@ -71,7 +71,7 @@ export function printTable(
   print(`${explained.length} differences, ${open} of them unexpected; ${notRun} tests not run on one side`)
 }
 
-/** Entries of the list that explain nothing in any run, or match more tests than they may. */
+/** Entries of the list that explain nothing in any run, or match more tests than allowed. */
 export function printEntries(suite: string, comparisons: readonly Comparison[], list: readonly Expected[]): void {
   for (const { suite: of, ways, tests, atMost } of list) {
     if (of !== suite) continue

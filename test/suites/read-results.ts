@@ -1,6 +1,6 @@
 import type { RunResults, TestEnd } from './suite.ts'
 
-/** Tests by name; where a name comes again, it gets a number, in the order of the run. */
+/** Tests by name; a repeated name gets a number, in the order of the run. */
 export function byName(ends: Iterable<readonly [name: string, end: TestEnd]>): RunResults {
   const results = new Map<string, TestEnd>()
   for (const [name, end] of ends) {

@@ -13,7 +13,7 @@ export interface RunOptions {
   readonly folder: string
   /** Files of results and outputs of every way are left here. */
   readonly reports: string
-  /** A run that takes longer is ended; its tests count as far as it came. */
+  /** A run that takes longer is ended; its tests count as far as it got. */
   readonly maxMs: number
   /** More words for the suite's command: some of its files, or a pattern of names. */
   readonly more?: readonly string[]
@@ -22,11 +22,11 @@ export interface RunOptions {
 /** How a run ended: `broken off` by itself before its last test. */
 export type RunEnd = 'complete' | 'out of time' | 'broken off'
 
-/** What one run came to. */
+/** The result of one run. */
 export interface SuiteRun {
   readonly way: Way
   readonly results: RunResults
-  /** What the protected clients or the proxies did together; undefined where nothing was protected. */
+  /** The totals of the protected clients or proxies; undefined if nothing was protected. */
   readonly facts: SuiteFacts | undefined
   readonly seconds: number
   readonly end: RunEnd
@@ -36,7 +36,7 @@ export interface SuiteRun {
 export interface SuiteFacts {
   /** Clients that were protected, or connections that a proxy took. */
   readonly clients: number
-  /** Clients that `protect` did not take. */
+  /** Clients that `protect` refused. */
   readonly refused: number
   /** Keys that were made hot. */
   readonly keys: number
@@ -107,7 +107,7 @@ function endStarted(file: string): void {
   for (const pids of running) spawnSync(process.execPath, [inside('docker.mjs'), 'rm', pids])
 }
 
-/** A Redis on the port, or a proxy there with a Redis behind it; gives what ends them. */
+/** A Redis on the port, or a proxy there with a Redis behind it; returns how to end them. */
 async function openStage(port: number, way: Way, facts: string): Promise<() => Promise<void>> {
   if (await answers(port)) throw new Error(`Port ${port} is in use, and the suite deletes all that is there`)
   const more = ['--protected-mode', 'no', '--databases', '16']
@@ -141,7 +141,7 @@ async function runCommand(
   { maxMs, log }: { maxMs: number; log: string },
 ): Promise<{ output: string; isOutOfTime: boolean }> {
   rmSync(log, { force: true })
-  // A group of its own: what the suite leaves running ends with it.
+  // A separate process group: processes that the suite leaves running end with it.
   const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   const take = (bytes: Buffer) => {

@@ -67,7 +67,7 @@ beforeAll(async () => {
 const outcomes = (way: Way) =>
   Object.fromEntries([...runs.get(way)!.results].map(([name, { outcome }]) => [name, outcome]))
 
-test('a suite runs plain and through the proxy with the same outcomes', () => {
+test('a suite has the same results plain and through the proxy', () => {
   const expected = {
     'reads what it wrote': 'passed',
     'keeps sendCommand on its class': 'passed',
@@ -106,7 +106,7 @@ const runOf = (results: SuiteRun['results'], part: Partial<SuiteRun> = {}): Suit
 const passed: TestEnd = { outcome: 'passed' }
 const failed: TestEnd = { outcome: 'failed' }
 
-test('only what ends otherwise than plain differs, and the list explains what it names', () => {
+test('only tests that end differently from the plain run differ, and the list explains those it names', () => {
   const found = compareRuns(runs.get('plain')!, runs.get('cache')!)
   expect(found.differences.map(({ test: name }) => name)).toContain('keeps sendCommand on its class')
   expect(found.differences.map(({ test: name }) => name)).not.toContain('never worked')
@@ -118,7 +118,7 @@ test('only what ends otherwise than plain differs, and the list explains what it
   expect(explain('another', found, list).every(({ expected }) => expected === undefined)).toBe(true)
 })
 
-test('every run comes to its end, and the proxy tells what it did', () => {
+test('every run completes, and the proxy reports what it did', () => {
   expect([...runs.values()].map(({ end }) => end)).toEqual([...runs.values()].map(() => 'complete'))
   expect(runs.get('plain')!.facts).toBeUndefined()
   const facts = runs.get('proxy')!.facts!
@@ -127,7 +127,7 @@ test('every run comes to its end, and the proxy tells what it did', () => {
   expect(facts.localHits).toBeGreaterThan(50)
 })
 
-test('a test that one run did not come to is neither the same nor a difference', () => {
+test('a test that one run did not reach is neither equal nor a difference', () => {
   const both = new Map([
     ['a', passed],
     ['b', passed],
@@ -143,7 +143,7 @@ test('a test that one run did not come to is neither the same nor a difference',
   expect(exitCodeOf([plain, runOf(both)], [compareRuns(plain, runOf(both))], [])).toBe(0)
 })
 
-test('a failure between tests is a difference where the plain run came to its end without it', () => {
+test('a failure between tests is a difference if the plain run completed without it', () => {
   const hook = new Map([
     ['a', passed],
     ['"before each" hook for "b"', failed],
@@ -156,7 +156,7 @@ test('a failure between tests is a difference where the plain run came to its en
   })
 })
 
-test('an entry that matches more tests than it may explains none of them, and the runner says so by its exit code', () => {
+test('an entry that matches more tests than allowed explains none of them, and the exit code says so', () => {
   const names = ['get a', 'get b', 'get c']
   const plain = runOf(new Map(names.map((name) => [name, passed])), { way: 'plain' })
   const here = runOf(new Map(names.map((name) => [name, failed])))
@@ -174,7 +174,7 @@ test('an entry that matches more tests than it may explains none of them, and th
   expect(exitCodeOf([plain, here], [found], explain('node', found, [entry(3)]))).toBe(0)
 })
 
-test('a run without any test is no success', () => {
+test('a run without any test is not a success', () => {
   expect(exitCodeOf([runOf(new Map(), { way: 'plain' })], [], [])).toBe(1)
 })
 
@@ -188,7 +188,7 @@ test.each([
   expect(child.output()).toContain(said)
 })
 
-test('a run that takes too long is ended with all that it started, and counts as far as it came', async () => {
+test('a run that takes too long is ended with all its processes, and counts as far as it got', async () => {
   const folder = sampleLibrary()
   writeFileSync(
     join(folder, 'sleeps.test.cjs'),
@@ -200,7 +200,7 @@ test('a run that takes too long is ended with all that it started, and counts as
   expect(run.results.has('sleeps')).toBe(false)
 })
 
-test('what suites of other kinds print is read', () => {
+test('the output of other kinds of suites is understood', () => {
   expect([...readHiredis('#01 Can parse: \x1b[0;32mPASSED\x1b[0;0m\n#02 Sends: \x1b[0;31mFAILED\x1b[0;0m\n')]).toEqual([
     ['Can parse', { outcome: 'passed' }],
     ['Sends', { outcome: 'failed' }],
@@ -219,7 +219,7 @@ test('what suites of other kinds print is read', () => {
   ])
 })
 
-test('each test of vitest is a line as soon as it ends', async () => {
+test('each vitest test is reported in a line as soon as it ends', async () => {
   const folder = temporaryFolder('vitest')
   const results = join(folder, 'results')
   writeFileSync(join(folder, 'job.test.mjs'), "describe('a job', () => { test('adds', () => {}); test.skip('waits') })")

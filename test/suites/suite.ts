@@ -3,7 +3,7 @@ export type Outcome = 'passed' | 'failed' | 'skipped'
 
 export interface TestEnd {
   readonly outcome: Outcome
-  /** What it failed with. */
+  /** The error that it failed with. */
   readonly message?: string | undefined
 }
 
@@ -40,13 +40,13 @@ export interface Suite {
   readonly packages?: readonly string[]
   /** The suite starts its servers itself, with `docker`. */
   readonly startsServers?: boolean
-  /** The only port that the suite knows. */
+  /** The only port that the suite can use. */
   readonly port?: number
-  /** Words for a way in which some of its tests would end the whole run; what they leave out counts as not run. */
+  /** Arguments for a run in which some of its tests would end the whole run; tests left out count as not run. */
   readonly leaveOut?: Partial<Record<Way, { readonly words: readonly string[]; readonly reason: string }>>
   command(place: SuitePlace): SuiteCommand
   /** Reads the file of results, or what was printed. */
   read(results: string, output: string): RunResults
-  /** Whether the suite itself says that it came to its last test. */
+  /** Whether the suite itself reports that it reached its last test. */
   hasEnded(results: string, output: string): boolean
 }

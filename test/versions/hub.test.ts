@@ -67,7 +67,7 @@ describe.each(versions)('what version %s said and kept', (version) => {
     expect(core.rules().version).toBe(2)
   })
 
-  test('its sensors are let in, and all that they say is taken', async () => {
+  test('its sensors are accepted, with everything that they send', async () => {
     const core = await openHub()
     const channel = new SpokenChannel(core.sensorSessions())
     for (const type of ['hello', 'status', 'claim', 'resync'] as const) channel.say(frameOf(recording, type))
@@ -83,7 +83,7 @@ describe.each(versions)('what version %s said and kept', (version) => {
     core.collector.collectText(recording.textReports[2], 2, undefined)
   })
 
-  test('its lane: what another hub relays reaches our sensors', async () => {
+  test('its lane: messages relayed by another hub reach our sensors', async () => {
     const core = await openHub()
     const keys: string[] = []
     core.lane.join((bytes) => keys.push(...decodeInvalidation(decodeFrame(bytes)).items.map(({ key }) => key)))
@@ -102,7 +102,7 @@ describe('what a later version says and keeps', () => {
     later('strategy', { levels: [{ measure: 'reads', enter: 1, exit: 1, strategies: [{ strategy: 'Teleport' }] }] }),
   ]
 
-  test('rules that are not known are left alone and told of; reports are taken, other rules hold', async () => {
+  test('unknown rules are left alone and reported; reports are accepted, other rules apply', async () => {
     const other = await openHub('newer')
     for (const rule of laterRules) await other.store.saveRule(rule)
     const core = await openHub()
@@ -114,14 +114,14 @@ describe('what a later version says and keeps', () => {
     channel.say(report(core, 'kx', 500, 2))
     await waitFor(() => core.delivery.has('main', 'k1'))
     expect(refusals(core)).toEqual([])
-    // Its rule has the higher priority: nobody else acts on its keys.
+    // Its rule has the higher priority: no other rule acts on its keys.
     expect(core.delivery.has('main', 'kx')).toBe(false)
-    // As the later version wrote them, for whoever knows them.
+    // As the later version wrote them, for versions that know them.
     const stored = (await core.store.load()).rules
     for (const rule of laterRules) expect(stored).toContainEqual(rule)
   })
 
-  test('keys that a later hub made hot by such a rule stay hot there, and the board goes on', async () => {
+  test('keys that a later hub made hot by such a rule stay hot there, and the board continues', async () => {
     const core = await openHub()
     await core.putRule(parseRule(known), 'ann')
     await core.store.saveRule(laterRules[1]!)
@@ -142,7 +142,7 @@ describe('what a later version says and keeps', () => {
     expect(alarmIds(late)).not.toContain('board')
   })
 
-  test('frames, statuses and stored entries that are not known cost nothing else', async () => {
+  test('unknown frames, statuses and stored entries affect nothing else', async () => {
     const first = await openHub()
     const entry = {
       redisClusterId: 'main',
@@ -180,7 +180,7 @@ describe('what a later version says and keeps', () => {
     expect([...core.fleet.hosts.all()]).toHaveLength(1)
   })
 
-  test('an invalidation that is not readable is a gap to our sensors', async () => {
+  test('an unreadable invalidation counts as a gap for our sensors', async () => {
     const core = await openHub()
     const { head } = core.lane
     await redis.publish(`{${prefix}:hub}:lane`, `other ${Buffer.from([1, 20, 0, 255]).toString('base64')}`)

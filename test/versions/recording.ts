@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { FrameType } from '@firebreak/core'
 
-/** What an earlier version said and kept; made by `record.ts` of that version. */
+/** What an earlier version sent and stored; created by `record.ts` of that version. */
 export interface Recording {
   readonly frames: Readonly<Record<FrameType, string>>
   readonly textReports: Readonly<Record<'1' | '2', string>>

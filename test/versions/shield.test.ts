@@ -27,7 +27,7 @@ const onWarning = (warning: { kind: string; message: string }) => void warnings.
 describe.each(versions)('an application before a hub of version %s', (version) => {
   const recording = recordingOf(version)
 
-  test('takes its snapshot, delta, heartbeat and invalidations', async () => {
+  test('accepts its snapshot, delta, heartbeat and invalidations', async () => {
     const redis = await fixture.client({ onWarning })
     await fixture.plain.mset('k1', 'v1', 'k4', 'v4')
     const shield = shieldOf(redis)!
@@ -41,7 +41,7 @@ describe.each(versions)('an application before a hub of version %s', (version) =
     fixture.hub.broadcast(frameOf(recording, 'invalidate'))
     fixture.hub.broadcast(frameOf(recording, 'refused'))
     await waitFor(() => warnings.some(({ kind }) => kind === 'hub-refused'))
-    // Of its copies there is more than one, and one node.
+    // It has more than one copy, on one node.
     expect(warnings.map(({ kind }) => kind)).toEqual(['copies-one-node', 'hub-refused'])
   })
 
@@ -59,7 +59,7 @@ describe.each(versions)('an application before a hub of version %s', (version) =
 describe('an application before a hub of a later version', () => {
   const later = (name: string) => ({ strategy: name, tier: 'disk' }) as unknown as Strategy
 
-  test('leaves entries with unknown strategies alone, tells once, and handles the others', async () => {
+  test('leaves entries with unknown strategies alone, reports them once, and handles the others', async () => {
     const redis = await fixture.client({ onWarning })
     await fixture.plain.mset('k', 'v', 'new1', 'a', 'new2', 'b')
     fixture.hub.heat('main', ['new1', 'new2', 'k'], { strategy: later('Teleport') })
@@ -76,7 +76,7 @@ describe('an application before a hub of a later version', () => {
     expect(warnings[0]!.message).toMatch(/strategy Teleport of rule test/)
   })
 
-  test('a key whose entry becomes one of an unknown strategy is handled no longer', async () => {
+  test('stops handling a key whose entry changes to an unknown strategy', async () => {
     const redis = await fixture.client({ onWarning })
     await fixture.plain.set('k', 'v')
     await fixture.makeHot(redis, 'k')
@@ -100,7 +100,7 @@ describe('an application before a hub of a later version', () => {
     expect(warnings[0]!.message).toMatch(/odd, kindless, \?/)
   })
 
-  test('passes over frames that it does not know, and drops what it keeps where an invalidation is not readable', async () => {
+  test('ignores unknown frames, and drops its cache after an unreadable invalidation', async () => {
     const redis = await fixture.client({ onWarning })
     await fixture.plain.set('k', 'v')
     await fixture.makeHot(redis, 'k')
@@ -126,7 +126,7 @@ describe('an application before a hub of a later version', () => {
   })
 })
 
-test('an error of ours in a timer is counted and told, and never reaches the application', async () => {
+test('an internal error in a timer is counted and reported, and never reaches the application', async () => {
   const redis = await fixture.client({ onWarning })
   await fixture.plain.set('k', 'v')
   await fixture.makeHot(redis, 'k')

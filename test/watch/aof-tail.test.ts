@@ -26,7 +26,7 @@ afterEach(async () => {
 })
 
 describe('the AOF of a real Redis 7', () => {
-  test('gives every write once, over rewrites of the file', async () => {
+  test('reports every write once, across rewrites of the file', async () => {
     const server = await startRedis({ args: ['--appendonly', 'yes', '--aof-timestamp-enabled', 'yes'] })
     const writer = new Redis(server.port)
     const writes = scale(8000, 40_000)
@@ -51,7 +51,7 @@ describe('the AOF of a real Redis 7', () => {
     await server.stop()
   })
 
-  test('goes on over a kill and a restart of the server', async () => {
+  test('continues after the server is killed and restarted', async () => {
     let server: RedisServer = await startRedis({ args: ['--appendonly', 'yes'] })
     const writer = new Redis(server.port, { maxRetriesPerRequest: null })
     writer.on('error', () => {})
@@ -97,7 +97,7 @@ describe('the one file of an older server', () => {
     await waitFor(() => flushes().length >= 3)
   })
 
-  test('half a command that is cut off and written again is told once', async () => {
+  test('half a command that is cut off and written again is reported once', async () => {
     const folder = temporaryFolder('aof')
     const file = join(folder, 'appendonly.aof')
     writeFileSync(file, '')
@@ -115,7 +115,7 @@ describe('the one file of an older server', () => {
   })
 })
 
-test('a missing file is said, and the tail waits for it', async () => {
+test('a missing file is reported, and the tail waits for it', async () => {
   const folder = temporaryFolder('aof')
   follow(folder)
   await waitFor(() => tail.state.kind === 'connecting' && tail.state.reason.includes('no append-only file'))
@@ -123,7 +123,7 @@ test('a missing file is said, and the tail waits for it', async () => {
   await live()
 })
 
-test('a manifest is read with its quoted names, and refused with its line', () => {
+test('a manifest is read with quoted names, or refused with its line', () => {
   expect(parseManifest('file a.1.base.rdb seq 1 type b\nfile "a b.1.incr.aof" seq 2 type i\n')).toEqual([
     { file: 'a.1.base.rdb', sequence: 1, type: 'b' },
     { file: 'a b.1.incr.aof', sequence: 2, type: 'i' },

@@ -106,7 +106,7 @@ describe('rows become keys', () => {
     expect(keys('gone')).toEqual(['product:1', 'price:1', 'page:1', 'product:2', 'price:2', 'page:2'])
   })
 
-  test('TRUNCATE is a flush of what the table decides, and a changed schema is followed', async () => {
+  test('TRUNCATE flushes the keys of the table, and a changed schema is followed', async () => {
     follow()
     await live()
     await server.sql("INSERT INTO product VALUES (5, 'tea', 1, 1); TRUNCATE TABLE product")
@@ -119,7 +119,7 @@ describe('rows become keys', () => {
     await server.sql('ALTER TABLE product DROP COLUMN note')
   })
 
-  test('a row that the mapping cannot digest is told, and the next one still comes', async () => {
+  test('a row that the mapping cannot handle is reported, and the next one is still processed', async () => {
     follow({
       mapping: parseRowMapping({ tables: { 'test.product': [{ key: 'x:{nothing}', value: { column: 'id' } }] } }),
     })
@@ -131,7 +131,7 @@ describe('rows become keys', () => {
 })
 
 describe('nothing is missed', () => {
-  test('over kills of the connection, rotations of the log and a killed server', async () => {
+  test('across killed connections, rotations of the log and a killed server', async () => {
     follow()
     await live()
     const rounds = scale(4, 20)
@@ -168,7 +168,7 @@ describe('nothing is missed', () => {
     expect(keys()).not.toContain('product:21')
   })
 
-  test('pauses between the tries of a transaction grow although the log can be read each time', async () => {
+  test('pauses between the tries of a transaction grow even though the log is readable each time', async () => {
     const pauses: number[] = []
     const timers: Timers = {
       ...systemTimers,
@@ -202,7 +202,7 @@ describe('nothing is missed', () => {
     expect(pauses).toEqual([5, 10, 20, 40])
   })
 
-  test('a refresh that failed is made again before the checkpoint moves', async () => {
+  test('a failed refresh is repeated before the checkpoint moves', async () => {
     let failures = 2
     source = new BinlogSource(
       {
@@ -228,7 +228,7 @@ describe('nothing is missed', () => {
     expect(problems.some(({ message }) => message.includes('Redis is away'))).toBe(true)
   })
 
-  test('a stopped server is noticed and left, and read again when it goes on', async () => {
+  test('a paused server is noticed and abandoned, and read again when it resumes', async () => {
     follow()
     await live()
     server.child.signal('SIGSTOP')
@@ -239,7 +239,7 @@ describe('nothing is missed', () => {
     await has('product:41')
   })
 
-  test('a log that was purged is a flush and an alarm, and reading goes on', async () => {
+  test('a purged log causes a flush and an alarm, and reading continues', async () => {
     follow()
     await live()
     await server.sql("INSERT INTO product VALUES (51, 'a', 1, 1)")
@@ -289,7 +289,7 @@ test('a commit reaches the listener within a few milliseconds, most of the time'
   expect(times.sort((a, b) => a - b)[25]).toBeLessThan(100)
 })
 
-test('a mapping is refused with the field that is wrong', () => {
+test('an invalid mapping is refused with the name of the field', () => {
   const wrong = (input: unknown) => () => parseRowMapping(input)
   expect(wrong({ table: {} })).toThrow(/did you mean tables/)
   expect(wrong({ tables: { product: [] } })).toThrow(/schema\.table/)

@@ -73,7 +73,7 @@ describe('the replica stream', () => {
     expect(changes.find((change) => change.kind === 'keys' && change.keys[0]!.key === 'other')?.database).toBe(2)
   })
 
-  test('misses nothing over many kills of its connection', async () => {
+  test('misses nothing when its connection is killed many times', async () => {
     const writes = scale(4000, 20_000)
     const kills = scale(8, 20)
     follow()
@@ -98,7 +98,7 @@ describe('the replica stream', () => {
     expect(flushes()).toHaveLength(1)
   })
 
-  test('a backlog that was overrun is a flush', async () => {
+  test('an overrun backlog causes a flush', async () => {
     await writer.config('SET', 'repl-backlog-size', '16384')
     follow()
     await live()
@@ -114,7 +114,7 @@ describe('the replica stream', () => {
     await waitFor(() => keys().includes('after'))
   })
 
-  test('goes on from a position that was kept', async () => {
+  test('resumes from a saved position', async () => {
     follow()
     await live()
     await writer.set('before', '1')
@@ -145,7 +145,7 @@ describe('the replica stream', () => {
     await live()
   })
 
-  test('says when it lags, and when it has caught up', async () => {
+  test('reports when it lags, and when it has caught up', async () => {
     follow({ maxBehindBytes: 1000 })
     await live()
     // Connection 0 is the poll's, made first; 1 is the stream.
@@ -175,7 +175,7 @@ describe('the replica stream', () => {
     await live()
   })
 
-  test('a restarted master without its data is a flush', async () => {
+  test('a master restarted without its data causes a flush', async () => {
     follow()
     await live()
     await server.child.stop(0)
@@ -189,7 +189,7 @@ describe('the replica stream', () => {
   })
 })
 
-test('a master behind TLS with a private CA is followed; without the CA the certificate is what is told', async () => {
+test('a master behind TLS with a private CA is followed; without the CA the error is about the certificate', async () => {
   const folder = temporaryFolder('tls')
   const file = (name: string) => join(folder, name)
   const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1']

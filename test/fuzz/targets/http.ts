@@ -37,7 +37,7 @@ const rule = { prefix: 'product_', threshold: 1000, windowMs: 1000, strategy: 'L
 
 /** Would make the hub call an address of the input's, or a dry run that may take 30 s in a thread of its own. */
 const leftOut = /alert-routes|finders|dry-run/
-/** Every body that the API's document shows, so that none grows stale. */
+/** Every body in the API's document, so that none becomes outdated. */
 const documented = () =>
   Object.entries(bodyExamples)
     .filter(([route]) => !leftOut.test(route))
@@ -146,7 +146,7 @@ export const hubHttpTarget: FuzzTarget = {
   async run(input) {
     const end = input.indexOf(10)
     const [method = '', path = '', ...type] = input.toString('latin1', 0, end < 0 ? input.length : end).split(' ')
-    // What the client's own library would not send.
+    // Requests that the client's library would not send.
     if (!/^(GET|PUT|POST|DELETE)$/.test(method) || !/^\/[!-~]*$/.test(path) || !/^[!-~]*$/.test(type.join(''))) return
     const { status, body } = await call(
       method,

@@ -18,7 +18,7 @@ const readText = () => '1\n2\n10.0.0.1\n# none\n'
 const asDocument = (format: 'yaml' | 'json') =>
   writePolicyDocument(parsePolicyText(policyText, 'policy', readText), format)
 
-/** A policy as it comes over HTTP or from a file, in all its forms; one that is taken must also decide. */
+/** A policy as received over HTTP or from a file, in all its forms; an accepted one must also decide. */
 export const policyTarget: FuzzTarget = {
   name: 'policy',
   cpuMicrosPerByte: yamlMicrosPerByte,

@@ -7,11 +7,11 @@ import { type FuzzTarget, LawBroken } from '../target.ts'
 
 /** A port that has not answered the last byte after this long has nothing more to say. */
 const silenceMs = 30
-/** One that owes an answer may be busy. */
+/** A port that still has to answer may be busy. */
 const patienceMs = 10_000
 const mostAnswerBytes = 64 * 1024
 
-/** All that a port answers to an input, until it closes or falls silent. */
+/** The whole answer of a port to an input, until it closes or falls silent. */
 function answered(port: number, input: Buffer, waitMs = silenceMs): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
@@ -22,7 +22,7 @@ function answered(port: number, input: Buffer, waitMs = silenceMs): Promise<stri
       if (answer.length > mostAnswerBytes) socket.destroy()
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // It may close while there is more to come; it must not be gone.
+      // It may close while more input follows, but it must not disappear.
       if (error.code === 'ECONNREFUSED') reject(new LawBroken('the port is closed'))
     })
     socket.on('close', () => resolve(answer))

@@ -5,13 +5,13 @@ import { encodeCommand, encodeReply, MapReply, ReplyDecoder, ReplyScanner, Reque
 import { chunksOf } from '../random.ts'
 import { type FuzzTarget, LawBroken } from '../target.ts'
 
-/** What was read, and the code and sentence of the error that ended it. */
+/** What was read, and the code and message of the error that ended it. */
 interface Read {
   readonly items: unknown[]
   error: string | undefined
 }
 
-/** Lets a reader go on until its first error of ours. */
+/** Runs a reader until its first error of ours. */
 function readUntilError(read: (items: unknown[]) => void): Read {
   const result: Read = { items: [], error: undefined }
   try {
@@ -119,7 +119,7 @@ export const requestTarget: FuzzTarget = {
   },
 }
 
-/** All replies of a connection whose bytes come in these chunks. */
+/** All replies of a connection whose bytes arrive in these chunks. */
 function readReplies(decoder: ReplyDecoder, chunks: readonly Buffer[]): Read {
   return readUntilError((items) => {
     for (const chunk of chunks) {

@@ -30,7 +30,7 @@ const yamlWords = [
   'null',
   '0x1',
 ]
-/** The YAML library takes its time where every second line is a mistake. */
+/** The YAML library is slow if every second line is a mistake. */
 export const yamlMicrosPerByte = 50
 let folder = ''
 const folders = {
@@ -49,7 +49,7 @@ function file(input: Buffer): string {
   return path
 }
 
-/** A token may stand in any field: no error may repeat one. */
+/** Any field may contain a token: no error may repeat one. */
 function withoutTelling(read: () => unknown): void {
   try {
     read()

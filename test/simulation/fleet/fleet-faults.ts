@@ -15,11 +15,11 @@ export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'cut', targets: [...links, ...processes, 'redis-1', 'redis-2'], weight: 3 },
   { kind: 'halfOpen', targets: [...links, ...processes], weight: 2 },
   { kind: 'blackHole', targets: [...links, ...processes, 'redis-1', 'redis-2'], forMs: [50, 4000], weight: 3 },
-  // What a shield's lease is for: its own connection is in trouble and the application's is not.
+  // The case that leases exist for: the shield's own connection is in trouble and the application's is not.
   { kind: 'blackHole', targets: toWatched, forMs: [200, 2500], weight: 2 },
   { kind: 'slow', targets: toWatched, forMs: [500, 4000], amount: [20, 400], weight: 2 },
   { kind: 'withoutHubs', targets: appNames.map((name) => `${name}>hubs`), forMs: [2000, 7000] },
-  // Long enough for a process to take back what it claimed by itself.
+  // Long enough for a process to withdraw its own claim.
   { kind: 'withoutHubs', targets: appNames.map((name) => `${name}>hubs`), forMs: [7000, 9500] },
   // Long enough for sensors to have to move.
   { kind: 'blackHole', targets: toStore, forMs: [6500, 9000], weight: 1.5 },
@@ -38,11 +38,11 @@ export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'refuseTracking', targets: ['redis-1'], forMs: [500, 5000], weight: 1.5 },
 ]
 
-/** Faults fall within this time; the fleet gets its rules before. */
+/** Faults happen within this time; the fleet gets its rules before. */
 export const faultsFromMs = 1000
 export const faultsToMs = 12_500
 
-/** How often faults come together that hardly ever meet by chance. */
+/** How often to combine faults that hardly ever coincide by chance. */
 const togetherProbability = 0.5
 
 /**
@@ -59,7 +59,7 @@ function together(chance: Chance): FaultSchedule {
   return [{ atMs, kind: 'refuseTracking', target: 'redis-1', forMs }, ...deaths]
 }
 
-/** Where tracking is refused from the start, hubs have connections of their own to the protected Redis. */
+/** If tracking is refused from the start, hubs have their own connections to the protected Redis. */
 const laneFaults: readonly FaultChoice[] = [
   ...fleetFaults.filter(({ kind }) => kind !== 'refuseTracking'),
   { kind: 'cut', targets: [...toHubs, ...toSources], weight: 4 },
@@ -75,7 +75,7 @@ export function laneSchedule(chance: Chance): FaultSchedule {
   return chance.happens(togetherProbability) ? inOrder([...faults, ...deafSources(chance)]) : faults
 }
 
-/** Neither hub hears the protected Redis, for longer than a lease of the lane, while sensors hear both: moving does not help them. */
+/** Neither hub hears from the protected Redis for longer than a lease of the lane. Sensors hear both hubs, so moving does not help. */
 function deafSources(chance: Chance): FaultSchedule {
   const atMs = Math.round(chance.between(faultsFromMs + 2000, faultsToMs - 4500))
   const forMs = Math.round(chance.between(5000, 7000))
@@ -86,7 +86,7 @@ function inOrder(faults: FaultSchedule): FaultSchedule {
   return faults.toSorted((a, b) => a.atMs - b.atMs)
 }
 
-/** The faults of one seed: ten and more. */
+/** The faults of one seed: ten or more. */
 export function fleetSchedule(chance: Chance): FaultSchedule {
   const count = 10 + chance.below(9)
   const within = { fromMs: faultsFromMs, toMs: faultsToMs }

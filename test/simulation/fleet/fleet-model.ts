@@ -9,7 +9,7 @@ import { Person } from './person.ts'
 /** By then every fault has been undone. */
 const calmMs = 14_500
 
-/** One run of the fleet; throws where a promise was broken. */
+/** One run of the fleet; throws if a promise was broken. */
 export async function playFleet(
   world: SimulatedWorld,
   schedule: FaultSchedule,

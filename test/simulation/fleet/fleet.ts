@@ -29,12 +29,12 @@ import { type ReportSender, SimulatedHub } from './simulated-hub.ts'
 import { proxyAddress, SimulatedProxy } from './simulated-proxy.ts'
 import { type Caller, plainSend, startPlainWriting, startWork } from './workload.ts'
 
-/** Other keys are in demand after this time. */
+/** After this time, other keys are popular. */
 const periodMs = 2500
-/** Of the writes: a key that changes all the time is soon heard of again, whatever was missed. */
+/** Writes are this rare, because a key that changes all the time soon hides a missed change. */
 const laneWriteShare = 0.03
 const focusSize = 4
-/** How often, in a period, almost nobody but the job writes: what only its changes would show is not mended by others' … */
+/** In this share of the periods almost nobody but the job writes, so other writes do not hide what only its changes would show … */
 const quietProbability = 1 / 3
 /** … and how much of the others' writes is left then. */
 const quietWriteShare = 0.02
@@ -43,7 +43,7 @@ const quietWriteShare = 0.02
 const others = 'sensors of other versions'
 const anybody = 'anybody'
 
-/** What the caller asks for is counted by whichever life of the proxy it reaches. */
+/** The caller's accesses are counted by whichever run of the proxy it reaches. */
 function countedAs({ hostId, instanceId }: ReportSender): string {
   if (hostId === 'proxy') return hostId
   return (appNames as readonly string[]).includes(hostId) ? instanceId : others
@@ -55,7 +55,7 @@ function countedAs({ hostId, instanceId }: ReportSender): string {
  */
 export class Fleet {
   readonly world: SimulatedWorld
-  /** What tells shields of changes: tracking, or where that is refused from the start the hubs' lane. */
+  /** How shields learn of changes: by tracking, or by the hubs' lane if tracking is refused from the start. */
   readonly guard: 'tracking' | 'lane'
   readonly network: VirtualNetwork
   readonly main: VirtualValkey
@@ -73,11 +73,11 @@ export class Fleet {
   /** How often hubs recorded each event of the history, as it is stored. */
   readonly recorded = new Map<string, number>()
   isOver = false
-  /** True where the store has lost what it had acknowledged. */
+  /** True if the store has lost acknowledged data. */
   hasStoreLost = false
-  /** True where a hub died, and what it alone knew with it. */
+  /** True if a hub died, with everything that only it knew. */
   hasHubDied = false
-  /** True once the store's clock was set: it does not know then how long a hub was silent. */
+  /** True once the store's clock was set: then it does not know how long a hub was silent. */
   hasOddStoreClock = false
   readonly #schedule: FaultSchedule
   /** When each key was accessed, by anybody and by each process. */
@@ -92,7 +92,7 @@ export class Fleet {
     this.network = new VirtualNetwork(world)
     this.main = new VirtualValkey(world, 'redis-1').listen(this.network, mainRedis).listen(this.network, watchedRedis)
     this.store = new VirtualValkey(world, 'redis-2').listen(this.network, 'redis-2:6379')
-    // A stream is cut back by whole nodes only.
+    // A stream is trimmed only by whole nodes.
     this.store.ask('CONFIG', 'SET', 'stream-node-max-entries', '1')
     if (guard === 'lane') this.#refusals++
     this.#setRights()
@@ -100,7 +100,7 @@ export class Fleet {
     this.calls = new CallOracle(world, schedule)
     const counted = (sender: ReportSender, accesses: number): void => this.counts.counted(countedAs(sender), accesses)
     const recorded = (event: HistoryEvent): void => {
-      // Alarms are each hub's own, and are not looked for.
+      // Alarms belong to each hub, and are not checked.
       if (event.kind === 'alarm') return
       checkHeat(this, event)
       const text = JSON.stringify(event)
@@ -157,7 +157,7 @@ export class Fleet {
     return isProxy ? [...names, 'proxy'] : names
   }
 
-  /** Accesses of each application that no hub had counted when the faults were over; where it was switched off, none. */
+  /** Accesses of each application that no hub had counted when the faults were over; none while it was switched off. */
   readonly missingAtCalm = new Map<string, number>()
 
   noteMissing(): void {
@@ -178,7 +178,7 @@ export class Fleet {
     }
   }
 
-  /** True where a fault lay between two processes within this time, or at one of them; of one kind it may be. */
+  /** True if there was a fault between two processes within this time, or at one of them; optionally only of one kind. */
   isDisturbed(from: string, to: string, withinMs: number, allowedKind?: string): boolean {
     const earliest = this.world.elapsedMs - withinMs
     return this.#schedule.some((fault) => {
@@ -188,13 +188,13 @@ export class Fleet {
     })
   }
 
-  /** True where any fault lasted within this time. */
+  /** True if there was any fault within this time. */
   isAnyDisturbed(withinMs: number): boolean {
     const now = this.world.elapsedMs
     return this.#schedule.some(({ atMs, forMs = 0 }) => atMs <= now && atMs + forMs >= now - withinMs)
   }
 
-  /** The keys in demand at this time, the same for everybody. */
+  /** The popular keys at this time, the same for everybody. */
   readonly focus = (): readonly string[] => {
     const period = this.guard === 'lane' ? 0 : Math.floor(this.world.elapsedMs / periodMs)
     if (period !== this.#focusPeriod) {
@@ -245,7 +245,7 @@ export class Fleet {
     })
   }
 
-  /** A program without Firebreak, whose accesses nobody counts. */
+  /** A program without Firebreak, whose accesses are not counted. */
   #startJob(): void {
     const process = this.world.process('job')
     const redis = new SimulatedRedis(process, this.network, mainRedis, { commandTimeoutMs: 1000 })
@@ -289,7 +289,7 @@ export class Fleet {
     return () => undos.forEach((undo) => void undo?.())
   }
 
-  /** As an operator who takes a right from the user, and ends the connections that still have it. */
+  /** Like an operator who revokes a permission of the user, and ends the connections that still have it. */
   #refuseTracking(): () => void {
     const refuse = (more: number): void => {
       this.#refusals += more
@@ -306,7 +306,7 @@ export class Fleet {
     this.main.ask('ACL', 'SETUSER', 'default', this.#refusals > 0 ? '-client|tracking' : '+client|tracking')
   }
 
-  /** The oracles hear of what a server loses, at the moment it does. */
+  /** Tells the oracles what a server loses, at the moment when it does. */
   #lossNotes(): FaultKinds {
     const lost = (target: string): void => {
       if (target === 'redis-2') {
@@ -314,12 +314,12 @@ export class Fleet {
         return
       }
       this.reads.lostWrites(this.versions())
-      // Its operator's rights are not among what it may lose: tracking would be refused until the end, or not at all.
+      // The permissions set by the operator must not get lost: tracking would be refused until the end, or not at all.
       this.#setRights()
     }
     return {
       loseWrites: ({ target, amount = 100 }) => {
-        // Behind the server's own event at that time.
+        // After the server's own event at that time.
         this.world.schedule(amount, () => lost(target))
         return undefined
       },

@@ -14,10 +14,10 @@ import {
 import type { SimulatedRedis } from '@firebreak/testkit'
 import { ListRequest } from '../../../packages/client/src/commands/list-request.ts'
 
-/** What a client gives: a reply, and whether memory had it. */
+/** The result of a client: a reply, and whether memory had it. */
 export interface ClientReply {
   readonly value: unknown
-  /** Where the value is from. */
+  /** The source of the value. */
   readonly by: 'redis' | 'memory' | 'load'
 }
 
@@ -33,7 +33,7 @@ export class GuardedClient implements ConnectionFacts {
   readonly #shield: Shield
   readonly #request: ListRequest
   #whenLoaded: LoadedReader = () => {}
-  /** A call waited so long for the shield before it went to Redis or was answered. */
+  /** How long a call waited for the shield before it went to Redis or was answered. */
   onHeld: (heldMs: number, key: string) => void = () => {}
   /** A limit let a call through, or did not. */
   onLimit: (key: string, isAdmitted: boolean) => void = () => {}
@@ -59,7 +59,7 @@ export class GuardedClient implements ConnectionFacts {
   }
 
   select(): () => void {
-    // Database 0 is all there is here.
+    // There is only database 0 here.
     return () => {}
   }
 

@@ -8,7 +8,7 @@ export function simulatedHubs(process: SimulatedProcess, network: VirtualNetwork
     hasHttp: false,
     open({ sensorUrl }, _token, owner) {
       const end = network.connect(process, new URL(sensorUrl).host, { isFramed: true })
-      // As a WebSocket's handshake: a hub that takes the connection and says nothing is given up.
+      // Like a WebSocket's handshake: a hub that accepts the connection and stays silent is given up.
       const handshake = process.runtime.timers.setTimeout(() => end.destroy(), 2000)
       end.onConnect = () => {
         handshake.cancel()

@@ -4,7 +4,7 @@ import { mainRedis } from './simulated-app.ts'
 
 /** What writes of the fleet say of themselves; `flushall` and what it empties are told by the lost connection. */
 const events = ['incrby', 'hincrby', 'rpush', 'set', 'expired', 'del']
-/** How often it is asked whether everything up to now was heard. */
+/** How often it checks that everything so far was received. */
 const markEveryMs = 100
 const markChannel = 'lane-mark'
 
@@ -32,11 +32,11 @@ export async function openLaneSource(process: SimulatedProcess, network: Virtual
   const subscriber = await redis.subscriber()
   subscriber.onReconnect(missed)
   const subscribed = events.map((event) => subscriber.subscribe(`__keyevent@0__:${event}`, changed))
-  // Behind the others: a mark that is heard was sent when all of them were.
+  // After the others: when a mark arrives, all of them were sent before.
   subscribed.push(subscriber.subscribe(markChannel, (text) => void (completeAt = Math.max(completeAt, markOf(text)))))
   await Promise.all(subscribed)
   for (;;) {
-    // A mark that is lost is one that is not heard.
+    // A lost mark is one that does not arrive.
     redis.send(['PUBLISH', markChannel, `${own} ${clock.now()}`]).catch(() => {})
     await process.sleep(markEveryMs)
   }

@@ -4,16 +4,16 @@ import { BrokenLaw } from '../oracles/laws.ts'
 import type { Fleet } from './fleet.ts'
 import type { SimulatedHub } from './simulated-hub.ts'
 
-/** A hub that has its store back has written what waited for it by then. */
+/** By then a hub that has its store back has written everything that waited for it. */
 const putOffMs = 1500
 
-/** A change that a person asked for, and what they were told. */
+/** A change that a person asked for, and the answer. */
 export interface Change<Value> {
   readonly value: Value
   readonly outcome: 'asked' | 'made' | 'refused' | 'unsure'
 }
 
-/** Somebody who changes a rule and throws the switch, now at one hub, now at the other. */
+/** Somebody who changes a rule and uses the switch, sometimes at one hub, sometimes at the other. */
 export class Person {
   readonly #fleet: Fleet
   readonly #process: SimulatedProcess
@@ -100,13 +100,13 @@ export class Person {
     await this.#told(this.switch, isOff, () => core.setOff(isOff, 'person'))
   }
 
-  /** Throws the switch at a hub that is cut off, and sees to it that it is off everywhere once that hub has its store. */
+  /** Uses the switch at a hub that is cut off, and makes sure that it is off everywhere once that hub has its store. */
   async #throwAlone(hub: SimulatedHub): Promise<void> {
     const { world } = this.#fleet
     const life = hub.current()
     await this.#turn(true, hub)
     const index = this.switch.length - 1
-    // One that nobody was told of may still come, and switch on again.
+    // An unconfirmed change may still arrive, and switch on again.
     const isSettled = this.switch.slice(0, index).every(({ outcome }) => outcome === 'made' || outcome === 'refused')
     let wellMs = 0
     while (this.switch[index]!.outcome === 'unsure' && !this.#isOver && hub.current() === life && life.isAlive) {
@@ -138,7 +138,7 @@ export class Person {
       this.#process.note(`${String(value)} was ${outcome}`)
     }
     ask().then(
-      // False: a thrown switch that the store gets when it is back, perhaps after one that was asked for later.
+      // False: the store gets the switch when it is back, perhaps after a later change.
       (isStored) => answer(isStored === false ? 'unsure' : 'made')(),
       (error: Error & { code?: string }) => answer(error.code === 'FB_STORE_AWAY' ? 'refused' : 'unsure')(),
     )

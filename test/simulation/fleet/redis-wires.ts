@@ -38,7 +38,7 @@ export function simulatedTransports(process: SimulatedProcess, network: VirtualN
   }
 }
 
-/** A pipe's end as the proxy takes it. */
+/** A pipe's end in the form that the proxy uses. */
 export class PipeTransport implements Transport {
   readonly #end: PipeEnd
 

@@ -9,7 +9,7 @@ export const mainRedis = 'redis-1:6379'
 /** The same server for the shields' own connections, so that a fault can meet them alone. */
 export const watchedRedis = 'redis-1:7379'
 
-/** A life of an application: a shield, and a client that it protects. */
+/** One run of an application: a shield, and a client that it protects. */
 export interface AppLife {
   readonly process: SimulatedProcess
   readonly shield: Shield
@@ -17,7 +17,7 @@ export interface AppLife {
   readonly client: GuardedClient
 }
 
-/** An application of the fleet, over all of its lives. */
+/** An application of the fleet, across all its restarts. */
 export class SimulatedApp {
   readonly name: string
   readonly #world: SimulatedWorld

@@ -10,23 +10,23 @@ import {
 } from '@firebreak/testkit'
 import { sensorChannel } from './hub-wires.ts'
 
-/** Whose report it was. */
+/** The process that sent the report. */
 export interface ReportSender {
   readonly hostId: string
   readonly instanceId: string
 }
 
-/** What a hub tells the oracles. */
+/** What a hub reports to the oracles. */
 export interface HubListener {
-  /** Accesses of a process's report that a hub has let in. */
+  /** Accesses of a process' report that a hub has accepted. */
   counted(sender: ReportSender, accesses: number): void
   /** An event for the history. */
   recorded(event: HistoryEvent): void
-  /** A hub has started; before its sensors are let in. */
+  /** A hub has started, but has not accepted sensors yet. */
   started?(process: SimulatedProcess, core: HubCore): void
 }
 
-/** As the hub's own client is set up: nothing waits for a connection, what cannot be sent fails at once. */
+/** Set up like the hub's own client: nothing waits for a connection; commands that cannot be sent fail at once. */
 class StoreRedis extends SimulatedRedis {
   override send(...call: Parameters<SimulatedRedis['send']>): ReturnType<SimulatedRedis['send']> {
     return this.isConnected ? super.send(...call) : Promise.reject(new RedisLinkError('not connected', false))
@@ -43,7 +43,7 @@ class StoreRedis extends SimulatedRedis {
  */
 const boardOptions = { bucketCount: 3, maxOutbox: 2 }
 
-/** A hub of the fleet, over all of its lives. */
+/** A hub of the fleet, across all its restarts. */
 export class SimulatedHub {
   readonly name: string
   readonly #world: SimulatedWorld
@@ -86,7 +86,7 @@ export class SimulatedHub {
         this.#serve(process, core)
         return
       } catch {
-        // As under a supervisor: the store was away, it is started again.
+        // As under a supervisor: the store was unreachable, so it is started again.
         await process.sleep(200)
       }
     }

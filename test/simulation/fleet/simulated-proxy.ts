@@ -8,7 +8,7 @@ import { hubUrls, mainRedis } from './simulated-app.ts'
 
 export const proxyAddress = 'proxy:6380'
 
-/** The proxy of the fleet, over all of its lives. */
+/** The proxy of the fleet, across all its restarts. */
 export class SimulatedProxy {
   readonly name = 'proxy'
   readonly #world: SimulatedWorld

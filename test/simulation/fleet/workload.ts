@@ -4,28 +4,28 @@ import type { CallOracle } from '../oracles/call-oracle.ts'
 import type { ReadOracle } from '../oracles/read-oracle.ts'
 import { kindOf, passing, passingMs, versioned } from './keys.ts'
 
-/** Sends one command; tells where the reply is from. */
+/** Sends one command; returns where the reply came from. */
 export type Send = (...words: [string, ...string[]]) => Promise<{ readonly value: unknown; readonly by: string }>
 
-/** A caller: who it is, what lies between it and Redis, and whom its calls are told to. */
+/** A caller: its identity, what is between it and Redis, and who is notified of its calls. */
 export interface Caller {
   readonly process: SimulatedProcess
-  /** A client's own name: each life is another client. */
+  /** A client's own name: after a restart it is another client. */
   readonly client: string
   readonly path: readonly string[]
   readonly send: Send
-  /** As a pipeline's command; by default as any other. */
+  /** As a command in a pipeline; by default like any other. */
   readonly sendPiped?: Send
   readonly reads: ReadOracle
   readonly calls: CallOracle
-  /** Which keys are in demand. */
+  /** Which keys are popular. */
   readonly focus: () => readonly string[]
   readonly isOver: () => boolean
-  /** How many of the usual writes are made now. */
+  /** Which share of the usual writes is made now. */
   readonly writeShare: () => number
-  /** The key as it is hot now; undefined where it is not, or nobody has asked for it yet. */
+  /** The key in its hot form; undefined if it is not hot, or nobody has asked for it yet. */
   readonly hotOf: (key: string) => HotKey | undefined
-  /** One access of a key goes out. */
+  /** One access of a key is sent. */
   readonly onAccess: (key: string) => void
 }
 
@@ -34,20 +34,20 @@ const loops = 2
 const pipedProbability = 0.15
 /** Now and then one process has a key all to itself, so that it alone makes it hot. */
 const greed = { everyMs: [1500, 6000], forMs: [700, 2500], pauseMs: [4, 20] } as const
-/** Reads that a caller has under way at most without waiting for them. */
+/** The most reads that a caller has in flight without waiting for them. */
 const maxReading = 30
 
-/** Between two writes of a program without Firebreak. */
+/** The pause between two writes of a program without Firebreak. */
 const plainPauseMs = [60, 400] as const
 
-/** Writes now and then, as a job that nobody protected: its changes are heard of by the guards alone. */
+/** Writes now and then, like an unprotected job: only the guards report its changes. */
 export function startPlainWriting(caller: Caller): void {
   const { process, writeShare } = caller
   process.start(async () => {
     while (!caller.isOver()) {
       const key = process.chance.pick(caller.focus())
       if (!key.startsWith('ttl:')) await call(caller, kindOf(key).write(key), 'write', key)
-      // Not slowed down by as much as others write less: nobody else may write at all then.
+      // Not slowed down when others write less: nobody else may write at all then.
       await process.sleep(process.chance.between(...plainPauseMs) / Math.sqrt(writeShare()))
     }
   })
@@ -68,7 +68,7 @@ export function startWork(caller: Caller): void {
   startGreed(caller)
 }
 
-/** Reads one key so often that it is hot by this caller's accesses alone. */
+/** Reads one key so often that this caller's accesses alone make it hot. */
 function startGreed(caller: Caller): void {
   const { process } = caller
   const { chance } = process
@@ -85,7 +85,7 @@ function startGreed(caller: Caller): void {
   })
 }
 
-/** Reads what is in demand, also while earlier reads hang: what memory has is answered all the same. */
+/** Reads popular keys, even while earlier reads hang: memory still answers what it has. */
 function startReading(caller: Caller): void {
   const { process } = caller
   let reading = 0
@@ -120,7 +120,7 @@ async function step(caller: Caller): Promise<void> {
 async function passingStep(caller: Caller, key: string): Promise<void> {
   const { process, reads, client } = caller
   const begunAtMs = process.world.elapsedMs
-  // Seldom enough for the value to end while it is in demand.
+  // Rarely enough for the value to expire while it is popular.
   if (process.chance.happens(0.008)) {
     const value = process.runtime.newId()
     const reply = await told(caller, ['SET', key, value, 'PX', String(passingMs)])
@@ -131,7 +131,7 @@ async function passingStep(caller: Caller, key: string): Promise<void> {
   if (reply !== undefined) reads.readPassing(client, key, reply.value, begunAtMs, reply.by)
 }
 
-/** Two commands in one turn, the first not waited for. */
+/** Two commands in one turn, without waiting for the first. */
 async function writeThenRead(caller: Caller, key: string): Promise<void> {
   const { reads, client } = caller
   const wasUnderWay = underWay(caller, key)
@@ -157,7 +157,7 @@ async function call(caller: Caller, words: [string, ...string[]], kind: 'read' |
   else reads.read(begun, reply.value, reply.by, { wasUnderWay: wasUnderWay() })
 }
 
-/** Whether a key has become hot between now, when a call of it begins, and when it is asked. */
+/** Whether a key became hot between now, when a call of it begins, and when this is asked. */
 function underWay({ hotOf }: Caller, key: string): () => boolean {
   const before = hotOf(key)
   return () => {
@@ -166,7 +166,7 @@ function underWay({ hotOf }: Caller, key: string): () => boolean {
   }
 }
 
-/** Sends a command and tells the oracle what became of it; undefined where it failed. */
+/** Sends a command and reports the outcome to the oracle; undefined if it failed. */
 async function told(caller: Caller, words: [string, ...string[]]): Promise<Awaited<ReturnType<Send>> | undefined> {
   const { process, calls, path, send, onAccess } = caller
   const begunAtMs = process.world.elapsedMs
@@ -183,7 +183,7 @@ async function told(caller: Caller, words: [string, ...string[]]): Promise<Await
   return reply
 }
 
-/** Refused by a limit: it is what the rule asks for, and for its keys only. */
+/** Refused by a limit: that is what the rule demands, and only for its keys. */
 function isLimited(error: unknown, key: string): boolean {
   if (!key.startsWith('limit:') || !(error instanceof Error)) return false
   return (error as { code?: string }).code === 'FB_KEY_LIMITED' || /limit/i.test(error.message)

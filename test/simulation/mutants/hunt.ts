@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type ModelName, quickSeeds } from '../models.ts'
 import type { Mutant } from './mutants.ts'
 
-/** A fault planted into the fleet must be found within so many seeds; in a room, by the seeds of its quick run. */
+/** A bug planted into the fleet must be found within this many seeds; in a package, by the seeds of its quick run. */
 export const mutantSeeds = 40
 /**
  * Processor time after which a run is ended, some ten times what all its seeds take: a mutant may spin for ever. Not time
@@ -12,26 +12,26 @@ export const mutantSeeds = 40
  */
 const maxCpuSeconds = 600
 
-/** Of what broke, so much is told. */
+/** How much of a failure is printed. */
 const maxText = 300
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** What became of the hunt. */
+/** The result of the hunt. */
 export interface Hunt {
   readonly mutants: number
   readonly found: number
-  /** The seeds that the most hidden of those found took. */
+  /** How many seeds it took to find the most hidden of those found. */
   readonly worstSeeds: number
 }
 
-/** Seeds of a model that are played by a child; where one fails, its number and the first line of what broke. */
+/** Plays seeds of a model in a child process; returns the number of a failing one and the first line of its failure. */
 interface Played {
   readonly seeds: number
   readonly failure: { readonly seed: number; readonly text: string } | undefined
 }
 
-/** Plants each fault and plays seeds until one fails; tells of each. Two run at a time. */
+/** Plants each bug and plays seeds until one fails; reports each. Two run at a time. */
 export async function huntMutants(list: readonly Mutant[]): Promise<Hunt> {
   let found = 0
   let worstSeeds = 0
@@ -52,7 +52,7 @@ export async function huntMutants(list: readonly Mutant[]): Promise<Hunt> {
   return { mutants: list.length, found, worstSeeds }
 }
 
-/** Plays seeds with one fault planted until one fails that does not fail by itself. */
+/** Plays seeds with one planted bug until one fails that passes without it. */
 async function hunt(mutant: Mutant): Promise<Played> {
   const { model = 'fleet', seeds: limit = mutantSeeds } = mutant
   const quick = quickSeeds[model]
@@ -70,7 +70,7 @@ async function hunt(mutant: Mutant): Promise<Played> {
 
 const sound = new Map<string, Promise<boolean>>()
 
-/** Whether a seed keeps all laws where nothing is planted: one that does not would find everything. */
+/** Whether a seed keeps all laws without a planted bug: one that does not would find everything. */
 function isSound(model: ModelName, seed: number): Promise<boolean> {
   const name = `${model} ${seed}`
   const known = sound.get(name) ?? play(model, seed, 1).then(({ failure }) => failure === undefined)
@@ -78,7 +78,7 @@ function isSound(model: ModelName, seed: number): Promise<boolean> {
   return known
 }
 
-/** A child that ends without its account has failed too, in the seed after the last one that was kept. */
+/** A child that ends without its report has failed too, in the seed after the last one that passed. */
 async function play(model: ModelName, from: number, count: number, mutant?: Mutant): Promise<Played> {
   const planted = mutant && { path: join(root, mutant.file), find: mutant.find, replace: mutant.replace }
   const words = [
@@ -112,7 +112,7 @@ async function play(model: ModelName, from: number, count: number, mutant?: Muta
   return { seeds: kept + 1, failure: { seed: from + kept, text: (lines[failed + 1] ?? '').trim().slice(0, maxText) } }
 }
 
-/** Of what a child said before it fell: the error, else the end. */
+/** From the output of a failed child: the error, or else its last lines. */
 function reason(lines: readonly string[]): string {
   const said = lines.filter((line) => line.trim() !== '' && !line.startsWith('seed '))
   return (said.find((line) => /Error/.test(line)) ?? said.at(-1) ?? '').trim()

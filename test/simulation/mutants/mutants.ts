@@ -1,8 +1,8 @@
 import type { ModelName } from '../models.ts'
 
-/** A fault planted into one file as it is loaded: `find` stands there exactly once. */
+/** A bug planted into one file while it is loaded: `find` occurs there exactly once. */
 export interface Mutant {
-  /** What is wrong then, in words. */
+  /** What is wrong with it, in words. */
   readonly name: string
   readonly file: string
   readonly find: string
@@ -11,7 +11,7 @@ export interface Mutant {
   readonly model?: ModelName
   /** Seeds of the fleet within which it must be found. @default 40 */
   readonly seeds?: number
-  /** The first seed finds it at once: every run of the tests hunts it. */
+  /** The first seed finds it at once, so every run of the tests hunts it. */
   readonly isQuick?: true
 }
 

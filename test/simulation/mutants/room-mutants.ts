@@ -5,7 +5,7 @@ const ids = 'packages/ids/src'
 const locks = 'packages/locks/src'
 const sale = 'packages/sale/src'
 
-/** The mends of ids, taken out one at a time. */
+/** The fixes of ids, undone one at a time. */
 const idsMutants: readonly Mutant[] = [
   {
     name: 'a new worker id is used at once',
@@ -81,7 +81,7 @@ const idsMutants: readonly Mutant[] = [
   },
 ]
 
-/** The mends of segments: what a process does where the table went back. */
+/** The fixes of segments: what a process does when the table went back. */
 const segmentsMutants: readonly Mutant[] = [
   {
     name: 'a segment below the ids of this process is used',
@@ -135,7 +135,7 @@ const segmentsMutants: readonly Mutant[] = [
   },
 ]
 
-/** The mends of sale: order, outages, numbers and ids, odd vouchers and users, what a shop expects. */
+/** The fixes of sale: order of events, outages, numbers and ids, odd vouchers and users, what a shop expects. */
 const saleMutants: readonly Mutant[] = [
   {
     name: 'an event is stored although the event before it is not',
@@ -397,7 +397,7 @@ local groups =`,
   },
 ]
 
-/** The mends of locks: tokens that never go back, a lock that was lost is told, leases, what is left behind. */
+/** The fixes of locks: tokens that never go back, reported losses, leases, expiry of leftover keys. */
 const locksMutants: readonly Mutant[] = [
   {
     name: 'a counter is trusted over a new connection',
@@ -509,7 +509,7 @@ const locksMutants: readonly Mutant[] = [
   },
 ]
 
-/** Each stands for a mend: taken out, it must be found by the quick run of its model (`quickSeeds`). */
+/** Each undoes a fix, and must be found by the quick run of its model (`quickSeeds`). */
 export const roomMutants: readonly Mutant[] = [
   ...idsMutants,
   ...segmentsMutants,

@@ -3,20 +3,20 @@ import { passing, versioned } from '../fleet/keys.ts'
 import { agreeMs } from './agreement.ts'
 import { BrokenLaw } from './laws.ts'
 
-/** A window, the least time that a key is held hot, and some ticks. */
+/** A window, the minimum hold time of a hot key, and some ticks. */
 const coolMs = 5000
 
-/** Copies, and what stands beside them. */
+/** Copies and their companion keys. */
 const besideCopy = /:firebreak-(marker|owner|refresher)$|^copy:\d_\d+(~\d+)?$/
 
 /** The longest that any of them lives: a mark of ownership. */
 const longestMs = 67_000
 
-/** Connections that a fleet at rest has, and timers and bytes under way. */
+/** The connections of an idle fleet, and its timers and bytes in flight. */
 const maxConnections = 60
 const maxPending = 400
 
-/** With nothing in the way any more, no access is lost on its way to the hubs. */
+/** Once nothing is in the way, no access is lost on its way to the hubs. */
 function checkLost({ missingAtCalm, counts, hubs }: Fleet): void {
   if (hubs.some(({ core }) => core!.delivery.isOff)) return
   for (const [who, before] of missingAtCalm) {
@@ -25,7 +25,7 @@ function checkLost({ missingAtCalm, counts, hubs }: Fleet): void {
   }
 }
 
-/** What must be true at the end, when nobody calls any more: bounds first, then what is left behind. */
+/** What must be true at the end, when there are no more calls: first bounds, then leftovers. */
 export async function checkAftermath(fleet: Fleet): Promise<void> {
   const { world, network, main } = fleet
   await world.run(coolMs)
@@ -35,9 +35,9 @@ export async function checkAftermath(fleet: Fleet): Promise<void> {
     throw new BrokenLaw('cooled', `${hot} is hot in ${process.name} after ${coolMs} ms without access`)
   }
   const names = (main.ask('KEYS', '*') as string[]).filter((name) => besideCopy.test(name))
-  // What a process could not take away, since a fault was in its way then, ends by itself.
+  // Keys that a process could not remove because of a fault expire on their own.
   const beside = names.filter((name) => Number(main.ask('PTTL', name)) > longestMs - coolMs - agreeMs / 2)
-  // Where nobody may follow a key, nobody takes its copies away.
+  // If no process may follow a key, none removes its copies.
   if (beside.length > 0 && !fleet.reads.hasOddClock && fleet.guard === 'tracking') {
     throw new BrokenLaw('cooled', `${beside.join(', ')} is left ${coolMs} ms after the last access`)
   }
@@ -47,7 +47,7 @@ export async function checkAftermath(fleet: Fleet): Promise<void> {
     throw new BrokenLaw('bounded', `${network.connections} connections are open in a fleet at rest`)
   }
   if (world.pending > maxPending) throw new BrokenLaw('bounded', `${world.pending} timers are set in a fleet at rest`)
-  // All processes end at once: nobody takes anything away.
+  // All processes end at once, so none removes anything.
   for (const { process } of fleet.lives) process.kill()
   fleet.proxy.current().kill()
   for (const other of fleet.others) other.current().kill()

@@ -8,14 +8,14 @@ import { BrokenLaw } from './laws.ts'
 
 /** Hubs and sensors agree by then after the last fault … */
 export const agreeMs = 5000
-/** … but for what is on its way just now. */
+/** … except for what is in flight at that moment. */
 const fluxMs = 600
 
-/** Waits for the fleet to agree, with the work going on. */
+/** Waits for the fleet to agree, while the load continues. */
 export async function checkAgreement(fleet: Fleet, person: Person): Promise<void> {
   const { world } = fleet
   await world.run(agreeMs / 2)
-  // What was lost until then was lost with a connection or a hub.
+  // Losses until then were lost with a connection or a hub.
   fleet.noteMissing()
   await world.run(agreeMs / 2)
   const looks = { agree: disagreement, healed: illWatcher } as const
@@ -32,10 +32,10 @@ export async function checkAgreement(fleet: Fleet, person: Person): Promise<void
   checkChanges(fleet, person)
 }
 
-/** What is in demand is hot, at every hub. */
+/** Popular keys are hot, at every hub. */
 function checkFound(fleet: Fleet): void {
   for (const key of fleet.focus()) {
-    // Half a second ago, so that reports and posts have come; twice the threshold, since a report may be lost.
+    // Half a second ago, so that reports and posts have arrived; twice the threshold, because a report may be lost.
     const heat = fleet.heatOf(key, 500)
     if (key.startsWith('cold:') || heat < 2 * threshold) continue
     for (const { name, core } of fleet.hubs) {
@@ -52,7 +52,7 @@ function isRuleLost({ hasStoreLost, hasHubDied }: Fleet, core: HubCore, key: str
   return hasStoreLost && hasHubDied && !core.rules().rules.some((rule) => rule.id === id)
 }
 
-/** The first difference between two who should say the same. */
+/** The first difference between two that should agree. */
 function disagreement({ hubs, lives, proxy }: Fleet): string | undefined {
   const cores = hubs.map(({ core }) => core)
   const [first, second] = cores
@@ -82,7 +82,7 @@ function disagreement({ hubs, lives, proxy }: Fleet): string | undefined {
   return undefined
 }
 
-/** A process that does not hear of changes, although nothing is in its way: hot keys are not served from its memory. */
+/** A process that receives no changes although nothing is in its way: hot keys are not served from its memory. */
 function illWatcher({ lives, guard }: Fleet): string | undefined {
   for (const { process, cluster } of lives) {
     const ill = cluster.watcherStatuses().find(({ kind, state }) => kind !== guard || state !== 'live')
@@ -103,7 +103,7 @@ const common: Record<string, (core: HubCore) => string> = {
       .join(', '),
 }
 
-/** What people were told is what is in force, and written down. */
+/** The answer given to people is in force, and recorded. */
 function checkChanges({ hubs, store, recorded, hasStoreLost, hasHubDied }: Fleet, person: Person): void {
   // Hubs that died with what they knew, and a store that lost it: nobody is left who knows.
   if (hasStoreLost && hasHubDied) return

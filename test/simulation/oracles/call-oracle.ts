@@ -2,15 +2,15 @@ import type { Fault, SimulatedWorld } from '@firebreak/testkit'
 import { watchedRedis } from '../fleet/simulated-app.ts'
 import { BrokenLaw } from './laws.ts'
 
-/** After a fault a bare client may need so long until all is as before: its own deadline and its way back. */
+/** How long a bare client may take to recover after a fault: its own deadline plus reconnecting. */
 const healMs = 3500
-/** A call on a path without faults ends within this. */
+/** How long a call takes at most on a path without faults. */
 const promptMs = 25
 
-/** Nobody waits longer than a lease for the shield; whether one does may be looked at every third of a lease only. */
+/** No call waits longer than a lease for the shield; this may be checked only every third of a lease. */
 const longestHeldMs = 300 + 100 + 5
 
-/** Calls: one fails, or waits, only where a fault lies on the way between its caller and Redis. */
+/** Calls: one fails, or waits, only if there is a fault between its caller and Redis. */
 export class CallOracle {
   readonly #world: SimulatedWorld
   readonly #faults: readonly Fault[]
@@ -23,7 +23,7 @@ export class CallOracle {
     this.#faults = faults
   }
 
-  /** A call ended; `path` names all that it goes through. */
+  /** A call ended; `path` names everything it goes through. */
   ended(path: readonly string[], what: string, begunAtMs: number, error?: Error): void {
     this.calls++
     if (error !== undefined) this.failed++
@@ -39,7 +39,7 @@ export class CallOracle {
     throw failure
   }
 
-  /** A call waited for the shield, in a process that was not stopped meanwhile. */
+  /** A call waited for the shield, in a process that was not paused meanwhile. */
   held(client: string, heldMs: number, key: string): void {
     if (heldMs <= longestHeldMs) return
     this.#world.fail(
@@ -66,7 +66,7 @@ export class CallOracle {
   }
 }
 
-/** Whether a fault lies on a path: at one of its processes, or on a link between two of them. */
+/** Whether there is a fault on a path: at one of its processes, or on a link between two of them. */
 export function isOn({ target }: Fault, path: readonly string[]): boolean {
   const nameOf = (place: string): string => place.split(':')[0]!
   const [from, to] = target.split('>')

@@ -24,11 +24,11 @@ export function watchClaims(fleet: Fleet): void {
       const { epoch, version } = shield.tableVersion
       const core = fleet.hubs.find((hub) => hub.core?.delivery.epoch === epoch)?.core
       const table = core?.delivery.view('shop')
-      // Who does not hear of the table goes on with the one that it has.
+      // A process that does not receive the table continues with the one that it has.
       const isTold = shield.isConnected && !process.isFrozen && table?.version === version
       for (const key of [...versioned, ...passing]) {
         const id = `${process.name} ${instanceId} ${key}`
-        // Frozen, it does not know that time has passed.
+        // A paused process does not know that time has passed.
         if (shield.isConnected || process.isFrozen || fleet.isDisturbed(process.name, process.name, aloneMs, 'cut'))
           coldAlone.delete(id)
         else if (!cluster.isHot(key)) coldAlone.set(id, `${epoch} ${version}`)

@@ -3,9 +3,9 @@ import { versioned } from '../fleet/keys.ts'
 import { BrokenLaw } from './laws.ts'
 
 const everyMs = 25
-/** A push, a picture and a put take so long at most where nothing is in their way, whatever else a process has to do … */
+/** The longest that a push, a snapshot and a put take when nothing is in their way, whatever else a process has to do … */
 const rewriteMs = 500
-/** … and who follows a key has been doing so, undisturbed, for so long. */
+/** … and how long a process must have followed a key undisturbed. */
 const calmMs = 4500
 const places = [1, 2, 3]
 const keys = versioned.filter((key) => key.startsWith('copy:'))
@@ -16,9 +16,9 @@ const names = [...keys, ...copies.flatMap(({ name }) => [name, `{${name}}:firebr
 interface Look {
   readonly atMs: number
   readonly epoch: number
-  /** What each key held. */
+  /** The earlier values of each key. */
   readonly values: ReadonlyMap<string, number>
-  /** Who alone followed each key, with nothing in the way. */
+  /** The only process that followed each key, with nothing in its way. */
   readonly followers: ReadonlyMap<string, string | undefined>
   /** The version of each copy's marker; not a number where nobody vouches for it. */
   readonly versions: ReadonlyMap<string, number>
@@ -36,7 +36,7 @@ export function watchCopies(fleet: Fleet): void {
       const told = main.ask('MGET', ...names) as (string | null)[]
       const held = new Map(names.map((name, index) => [name, told[index]]))
       const now = lookAt(fleet, held)
-      // What a server has lost is lost for its copies too.
+      // Data that a server has lost is lost for its copies too.
       if (looks.at(-1)?.epoch !== reads.epoch) looks = []
       const last = looks.at(-1)
       const back = copies.find(({ name }) => now.versions.get(name)! < (last?.versions.get(name) ?? 0))
@@ -74,7 +74,7 @@ function lookAt(fleet: Fleet, held: ReadonlyMap<string, string | null | undefine
   }
 }
 
-/** Whether a copy shows less than its key held at the first of these looks, although one process has followed it since. */
+/** Whether a copy is older than its key was at the first of these checks, although one process has followed it since. */
 function isBehind(
   looks: readonly Look[],
   key: string,

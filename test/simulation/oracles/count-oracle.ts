@@ -21,7 +21,7 @@ export class CountOracle {
     return (this.#made.get(who) ?? 0) - (this.#counted.get(who) ?? 0)
   }
 
-  /** Nobody's accesses are counted twice. */
+  /** No process' accesses are counted twice. */
   checkOnce(): void {
     for (const [who, counted] of this.#counted) {
       if (this.missing(who) >= 0) continue

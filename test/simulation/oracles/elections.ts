@@ -3,7 +3,7 @@ import { versioned } from '../fleet/keys.ts'
 import { BrokenLaw } from './laws.ts'
 
 const everyMs = 100
-/** Who is elected asks again within a second, and hears then that another is. */
+/** An elected process asks again within a second, and learns then that another is elected. */
 const overlapMs = 1300
 /** An election is forgotten after 3 s, and a process whose connection has died learns of it by its lease. */
 const calmMs = 4500

@@ -2,9 +2,9 @@ import { type HistoryEvent, parseKeyText } from '@firebreak/core'
 import type { Fleet } from '../fleet/fleet.ts'
 import { BrokenLaw } from './laws.ts'
 
-/** A report and a post take so long, with nothing in their way … */
+/** How long a report and a post take with nothing in their way … */
 const onTheWayMs = 600
-/** … and what was held up by a fault has come by then. */
+/** … and how long until everything held up by a fault has arrived. */
 const calmMs = 3500
 
 /** A key became hot: by no more accesses than were made. */

@@ -7,7 +7,7 @@ export function extraEvent(stored: readonly string[], recorded: ReadonlyMap<stri
   return stored.find((event) => {
     const count = (seen.get(event) ?? 0) + 1
     seen.set(event, count)
-    // Nobody counts what a hub records before it is open.
+    // Events that a hub records before it is open are not counted.
     return count > Math.max(1, recorded.get(event) ?? 0)
   })
 }

@@ -120,7 +120,7 @@ export const laws = {
 
 export type LawName = keyof typeof laws
 
-/** A promise that was not kept. */
+/** A broken promise. */
 export class BrokenLaw extends Error {
   readonly law: LawName
 

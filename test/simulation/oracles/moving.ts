@@ -8,15 +8,15 @@ const moveMs = 5000
 /** … and a heartbeat more, since a hub is cut off before it says so. */
 const slackMs = 1500
 
-/** A hub that died is no longer counted by then: its time and two turns of the other's. */
+/** By then a dead hub is no longer counted: its time and two turns of the other's. */
 const forgetMs = 3000 + 1500
 
-/** While it runs: who is connected to a hub that is cut off from its store moves to one that is not. */
+/** While it runs: sensors of a hub that is cut off from its store move to one that is not. */
 export function watchMoving(fleet: Fleet): void {
   const aloneSinceMs = new Map<string, number>()
   const wellSinceMs = new Map<string, number>()
   const deadSinceMs = new Map<string, number>()
-  /** How long a hub was cut off before it was well again: who found it so asks it again no earlier than that. */
+  /** How long a hub was cut off before it recovered: a sensor that found it so asks again no earlier than that. */
   const wasAloneMs = new Map<string, number>()
   const look = (): void => {
     const now = fleet.world.elapsedMs

@@ -7,17 +7,17 @@ interface Acknowledged {
   readonly version: number
 }
 
-/** What all know of one key since the server last lost writes. */
+/** What everybody knows of one key since the server last lost writes. */
 interface KnownKey {
   /** Acknowledged writes in order of time, each with the highest version until then. */
   acknowledged: Acknowledged[]
   /** No read can show more: what stood when writes were lost, and all writes that were begun since or not answered then. */
   highest: number
-  /** Writes that were begun and never answered: they may still happen. */
+  /** Writes that were started and never answered: they may still happen. */
   unanswered: number
 }
 
-/** A read or write that was begun, with what must be true of its reply. */
+/** A read or write in progress, with what must be true of its reply. */
 export interface Begun {
   readonly key: string
   readonly client: string
@@ -26,7 +26,7 @@ export interface Begun {
   /** The client has read this version, or written it. */
   readonly seen: number
   readonly own: number
-  /** Acknowledged so long ago that any guard has ended. */
+  /** Acknowledged so long ago that every guard has ended. */
   readonly oldest: number
 }
 
@@ -49,7 +49,7 @@ export class ReadOracle {
   readonly #passing = new Map<string, number>()
   #epoch = 0
   #lostAtMs = 0
-  /** True once the server's own clock was set: what it lets live is not the world's time. */
+  /** True once the server's own clock was set: then its TTLs do not follow the world's time. */
   hasOddClock = false
   reads = 0
 
@@ -94,7 +94,7 @@ export class ReadOracle {
     return { key, client, atMs, epoch: this.#epoch, seen: seen.read, own: seen.own, oldest }
   }
 
-  /** A write was acknowledged with a version; `wasUnderWay` where its key became hot meanwhile, which no guard can know of. */
+  /** A write was acknowledged with a version; `wasUnderWay` if its key became hot meanwhile, which no guard can know. */
   wrote(begun: Begun, reply: unknown, wasUnderWay = false): void {
     const version = this.#versionOf(begun, reply)
     const known = this.#known(begun.key)
@@ -124,7 +124,7 @@ export class ReadOracle {
     if (version < begun.oldest && !this.hasOddClock) {
       says(`${begun.oldest} was acknowledged more than ${this.#stalenessMs(begun.key)} ms before`, 'stale')
     }
-    // Guards may serve what was lost until they end: that says nothing of the data that is there now.
+    // Guards may serve lost values until they end: that says nothing about the current data.
     const isBehindLoss = this.#epoch === 0 || begun.atMs - this.#lostAtMs > this.#stalenessMs(begun.key)
     const { highest } = this.#known(begun.key)
     if (version > highest && isBehindLoss) says(`and only ${highest} were written`, 'stale')
@@ -142,7 +142,7 @@ export class ReadOracle {
   readPassing(client: string, key: string, value: unknown, begunAtMs: number, by: string): void {
     if (typeof value !== 'string' || this.hasOddClock) return
     const endsAtMs = this.#passing.get(value)
-    // Redis counts whole milliseconds, and a key ends behind its last one.
+    // Redis counts whole milliseconds, and a key expires after its last one.
     if (endsAtMs !== undefined && begunAtMs > endsAtMs + 2) {
       this.#broken('ttl', `${client} read ${key} from ${by} ${(begunAtMs - endsAtMs).toFixed(1)} ms after its end`)
     }

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { startHub } from '@firebreak/hub'
 import { expect, onTestFinished, test } from 'vitest'
+import { answerSchemas } from '../../packages/hub/src/http/answer-schemas.ts'
 import { readPage, userPages } from '../docs/pages.ts'
+import { alertShapeNames } from './alert-examples.ts'
 import { answersFile, writtenAnswers } from './answer-schemas.ts'
 import { cliPage, writtenCliPage } from './cli-page.ts'
+import { eventsPage, writtenEventsPage } from './events-page.ts'
 import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
 
 test('the page of commands matches their help (npm run references writes it)', async () => {
@@ -57,4 +60,13 @@ test('every route of the API is on its page, and the page names no other', async
 
 test('the schemas of the API’s answers are those of their types (npm run references writes them)', async () => {
   expect(readFileSync(answersFile, 'utf8')).toBe(await writtenAnswers())
+})
+
+test('the page of events is what their types and a hub’s notices say (npm run references writes it)', () => {
+  const page = readFileSync(eventsPage, 'utf8')
+  expect(page).toBe(writtenEventsPage())
+  // No kind without a word about it, and no shape without an example.
+  const { properties } = answerSchemas.types['HistoryEvent'] as { properties: { kind: { enum: string[] } } }
+  for (const kind of properties.kind.enum) expect(page).toContain(`| \`${kind}\` |`)
+  for (const shape of alertShapeNames) expect(page).toContain(`\`${shape}\`:`)
 })

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { keyText, parseKeyText, type TimerHandle, version } from '@firebreak/core'
 import type { KeyPattern, Rule } from '@firebreak/core/rules'
 import { AlarmBoard } from './alarms/alarm-board.ts'
@@ -131,12 +132,17 @@ export class HubCore {
     this.alertRoutes = new AlertRoutes({ store, ...notices })
     const fleetNotices = new FleetNotices(store.notices)
     this.#fleetNotices = fleetNotices
-    const send = (notice: AlarmNotice) =>
+    const send = (notice: AlarmNotice) => {
+      // A hub that knows no route must not claim what another can send.
+      if (this.alertRoutes.size === 0) return
       fleetNotices.tell('route', notice.event, notice.alarm.id, () => this.alertRoutes.send(notice))
+    }
+    // Hubs with other addresses in their settings each send to their own.
+    const webhooks = `webhook ${createHash('sha256').update(JSON.stringify(options.alarmWebhooks)).digest('hex').slice(0, 8)}`
     this.desk = new AlarmDesk({ board: alarms, store, clock, hubId, send })
     alarms.onChange((event, alarm) => {
       const at = clock.now()
-      fleetNotices.tell('webhook', event, alarm.id, () => this.webhooks.send({ event, hubId, at, alarm }))
+      fleetNotices.tell(webhooks, event, alarm.id, () => this.webhooks.send({ event, hubId, at, alarm }))
       const text = `${event}: ${alarm.cause}`
       const record = () => journal.record({ at, kind: 'alarm', redisClusterId: '', key: '', ruleId: '', text })
       fleetNotices.tell('timeline', event, alarm.id, record)

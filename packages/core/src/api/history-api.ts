@@ -94,11 +94,14 @@ export interface HeatMapView {
 /** One time that a key was hot, from detection to end. */
 export interface HotEpisode {
   readonly redisClusterId: string
+  /** Key text. */
   readonly key: string
   readonly ruleId: string
+  /** Services to which the table with the key was sent. */
   readonly services: readonly string[]
   /** Nothing was done: the rule is in shadow mode. */
   readonly isShadow: boolean
+  /** In the order in which they were in place. */
   readonly strategies: readonly string[]
   /** Why, as a sentence. */
   readonly reason: string

@@ -197,17 +197,27 @@ export interface HostView {
   readonly lastLossAt?: number | null
 }
 
+/** Something that happened to a key, or an alarm. */
 export interface HistoryEvent {
+  /** Hub time, in milliseconds. */
   readonly at: number
-  readonly kind:
+  readonly kind: /** A key crossed a threshold of a rule that is on: it is in the table from now on. */
     | 'hot'
+    /** A hot key fell below its threshold and left the table. */
     | 'cooled'
+    /** It is still hot; logged, but not kept. */
     | 'extended'
+    /** It reached another level, or another strategy fits it better. */
     | 'strategy'
+    /** Its strategy was given up, its rule was changed or removed, or a claim was withdrawn. */
     | 'rollback'
+    /** One process saw the threshold crossed and acted before the hub could; the hub agrees. */
     | 'claim'
+    /** It would be hot under a rule in shadow mode; nothing is delivered. */
     | 'shadow'
+    /** It was made hot in advance. */
     | 'prewarm'
+    /** An alarm was raised or has ended; without a key. */
     | 'alarm'
     /** The table with the key was sent to this many sensors. */
     | 'delivered'
@@ -215,9 +225,13 @@ export interface HistoryEvent {
     | 'handled'
     /** How many episodes of an hour were not kept because they exceeded the hour's bound. */
     | 'leftOut'
+  /** Empty where the event is of no cluster. */
   readonly redisClusterId: string
+  /** Key text; empty where the event is of no key. */
   readonly key: string
+  /** The rule that led to it; empty where none did. */
   readonly ruleId: string
+  /** What happened and why, as a sentence. */
   readonly text: string
 }
 
@@ -247,12 +261,19 @@ export interface SlotView {
   readonly ratePerSecond: number
 }
 
+/** An alarm: what is broken, since when, and what is being done about it. */
 export interface AlarmView {
+  /** Its kind, and what it is of: `store`, `hot-key:main/product_100`. */
   readonly id: string
+  /** `critical`: the hub is not ready (`/readyz`) while it lasts, unless it is only cut off from a shared store. */
   readonly severity: 'warning' | 'critical'
+  /** When it was raised, hub time in milliseconds. */
   readonly since: number
+  /** What is broken, as a sentence. */
   readonly cause: string
+  /** How often it was raised again while it lasted. */
   readonly count: number
+  /** What is being done about it, or what to do. */
   readonly retry: string
   /** This and the following fields are absent from hubs of earlier versions. */
   readonly state?: AlarmState

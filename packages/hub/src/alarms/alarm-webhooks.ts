@@ -6,9 +6,13 @@ import { AlertOutlet } from './alert-outlet.ts'
 
 /** The body of a webhook's POST. */
 export interface AlarmNotice {
+  /** It began or became critical; it ended; or somebody tries the route. */
   readonly event: 'raised' | 'cleared' | 'test'
+  /** The hub that sends it. */
   readonly hubId: string
+  /** When, hub time in milliseconds. */
   readonly at: number
+  /** What is broken; `state` and what follows it are not sent. */
   readonly alarm: AlarmView
 }
 

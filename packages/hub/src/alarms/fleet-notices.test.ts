@@ -112,6 +112,17 @@ test('without a store that answers every hub tells, and alarms of a hub are its 
   expect(sent).toEqual(['store', 'raised', 'cleared'])
 })
 
+test('a claim that is not answered delays no other alarm', async () => {
+  const silent: NoticeClaims = {
+    take: (name) => (name.includes('slow') ? new Promise(() => {}) : Promise.resolve(true)),
+    extend: async () => {},
+    end: async () => true,
+  }
+  const fleet = new FleetNotices(silent)
+  fleet.tell('route', 'raised', 'hot-key:main/slow', () => {})
+  await new Promise<void>((resolve) => fleet.tell('route', 'raised', 'hot-key:main/a', resolve))
+})
+
 test('claims are extended while the alarm lasts here, and no longer', async () => {
   const extended: string[] = []
   const claims: NoticeClaims = {

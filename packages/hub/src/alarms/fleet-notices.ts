@@ -34,14 +34,15 @@ export class FleetNotices {
   readonly #claims: NoticeClaims | undefined
   /** Claimed names of alarms that last here, by their id. */
   readonly #lasting = new Map<string, Set<string>>()
-  #last: Promise<void> = Promise.resolve()
+  /** Claims in progress, by name: one that the store does not answer delays no other. */
+  readonly #turns = new Map<string, Promise<void>>()
   #extendAt = 0
 
   constructor(claims: NoticeClaims | undefined) {
     this.#claims = claims
   }
 
-  /** Calls `send` at once, or after this hub was found to be the one; notices stay in order. */
+  /** Calls `send` at once, or after this hub was found to be the one; notices of an alarm stay in order. */
   tell(way: string, event: 'raised' | 'cleared' | 'test', alarmId: string, send: () => void): void {
     const claims = this.#claims
     if (claims === undefined || event === 'test' || !isOfFleet(alarmId)) {
@@ -52,9 +53,11 @@ export class FleetNotices {
     const names = this.#lasting.get(alarmId) ?? new Set()
     if (event === 'raised') this.#lasting.set(alarmId, names.add(name))
     const claim = () => (event === 'raised' ? claims.take(name, claimMs) : claims.end(name))
-    this.#last = this.#last.then(async () => {
+    const turn = (this.#turns.get(name) ?? Promise.resolve()).then(async () => {
       if (await claim().catch(() => true)) send()
+      if (this.#turns.get(name) === turn) this.#turns.delete(name)
     })
+    this.#turns.set(name, turn)
   }
 
   /** Called once a second: claims last as long as the alarm lasts at any hub. */
@@ -71,7 +74,7 @@ export class FleetNotices {
   }
 
   /** Resolves once every notice so far was sent, or left to another hub. */
-  settled(): Promise<void> {
-    return this.#last
+  async settled(): Promise<void> {
+    await Promise.all(this.#turns.values())
   }
 }

@@ -204,14 +204,19 @@ export const answerSchemas: {
       enum: ['inactive', 'pending', 'firing'],
     },
     AlarmView: {
+      description: 'An alarm: what is broken, since when, and what is being done about it.',
       type: 'object',
       properties: {
-        id: { type: 'string' },
-        severity: { enum: ['warning', 'critical'] },
-        since: { type: 'number' },
-        cause: { type: 'string' },
-        count: { type: 'number' },
-        retry: { type: 'string' },
+        id: { description: 'Its kind, and what it is of: `store`, `hot-key:main/product_100`.', type: 'string' },
+        severity: {
+          description:
+            '`critical`: the hub is not ready (`/readyz`) while it lasts, unless it is only cut off from a shared store.',
+          enum: ['warning', 'critical'],
+        },
+        since: { description: 'When it was raised, hub time in milliseconds.', type: 'number' },
+        cause: { description: 'What is broken, as a sentence.', type: 'string' },
+        count: { description: 'How often it was raised again while it lasted.', type: 'number' },
+        retry: { description: 'What is being done about it, or what to do.', type: 'string' },
         state: {
           description: 'This and the following fields are absent from hubs of earlier versions.',
           $ref: '#/components/schemas/AlarmState',
@@ -656,9 +661,10 @@ export const answerSchemas: {
       required: ['accesses', 'writes', 'bytes', 'saved'],
     },
     HistoryEvent: {
+      description: 'Something that happened to a key, or an alarm.',
       type: 'object',
       properties: {
-        at: { type: 'number' },
+        at: { description: 'Hub time, in milliseconds.', type: 'number' },
         kind: {
           enum: [
             'hot',
@@ -675,10 +681,10 @@ export const answerSchemas: {
             'leftOut',
           ],
         },
-        redisClusterId: { type: 'string' },
-        key: { type: 'string' },
-        ruleId: { type: 'string' },
-        text: { type: 'string' },
+        redisClusterId: { description: 'Empty where the event is of no cluster.', type: 'string' },
+        key: { description: 'Key text; empty where the event is of no key.', type: 'string' },
+        ruleId: { description: 'The rule that led to it; empty where none did.', type: 'string' },
+        text: { description: 'What happened and why, as a sentence.', type: 'string' },
       },
       required: ['at', 'kind', 'redisClusterId', 'key', 'ruleId', 'text'],
     },
@@ -934,11 +940,19 @@ export const answerSchemas: {
       type: 'object',
       properties: {
         redisClusterId: { type: 'string' },
-        key: { type: 'string' },
+        key: { description: 'Key text.', type: 'string' },
         ruleId: { type: 'string' },
-        services: { type: 'array', items: { type: 'string' } },
+        services: {
+          description: 'Services to which the table with the key was sent.',
+          type: 'array',
+          items: { type: 'string' },
+        },
         isShadow: { description: 'Nothing was done: the rule is in shadow mode.', type: 'boolean' },
-        strategies: { type: 'array', items: { type: 'string' } },
+        strategies: {
+          description: 'In the order in which they were in place.',
+          type: 'array',
+          items: { type: 'string' },
+        },
         reason: { description: 'Why, as a sentence.', type: 'string' },
         detectedAt: { description: 'When the decision was made.', type: 'number' },
         deliveredAt: {

@@ -45,7 +45,9 @@ for (const file of process.argv.slice(2)) {
 process.exit(0)
 
 async function use(file: string): Promise<void> {
-  const { made = {} } = (await import(pathToFileURL(file).href)) as { made?: Made }
+  // Of a CommonJS module all exports are in the default one.
+  const module = (await import(pathToFileURL(file).href)) as { made?: Made; default?: { made?: Made } }
+  const made = module.made ?? module.default?.made ?? {}
   const { redis, port, app, hub, found } = made
   if (redis !== undefined) {
     await redis.set('product_100', 'a kettle')

@@ -91,7 +91,9 @@ test('a block that fails, or whose client does not answer, is reported', async (
 async function writeBlock(block: CodeBlock): Promise<string> {
   const isCommonJs = block.text.includes('require(')
   const port = await freePort()
-  const text = isCommonJs ? block.text : `${wholeOf(block, 'run')}\n${exportsOf(block.text, port)}`
+  const text = isCommonJs
+    ? `${block.text}\nmodule.exports = { made: { ...module.exports } }`
+    : `${wholeOf(block, 'run')}\n${exportsOf(block.text, port)}`
   const typescript = addressed(text, port)
   const name = block.place.replaceAll('/', '-').replace(':', '-')
   const options = {

@@ -7,7 +7,7 @@ const head = `# Commands
 
 What \`firebreak help COMMAND\` prints, for every command. Written by \`npm run references\`.
 
-Exit codes: 0 well, 1 failed, 2 wrong usage, 3 where \`--fail-on\` or \`--diff\` found something.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done and the condition of \`--fail-on\` or \`--diff\` was met.
 
 `
 

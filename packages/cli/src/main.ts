@@ -19,8 +19,8 @@ function missingParts(): string[] {
 function problem(): string | undefined {
   if (major < needed[0] || (major === needed[0] && minor < needed[1])) {
     return (
-      `firebreak needs Node ${needed.join('.')} or newer; this is ${process.versions.node}. ` +
-      'The library in the same package (protect) runs on Node 20.19.'
+      `The firebreak command needs Node ${needed.join('.')} or newer; this is Node ${process.versions.node}. ` +
+      'Run it with a newer Node, here or on another machine. Applications that call protect() can stay on Node 20.19 or newer.'
     )
   }
   const missing = missingParts()

@@ -46,7 +46,7 @@ hash of the one before it; verify finds entries that were altered, removed, adde
 Examples:
   firebreak audit
   firebreak audit verify
-  firebreak audit verify --since 412:9f2c…    and entry 412 is still the same as then
+  firebreak audit verify --since 412:9f2c…    also check that entry 412 is unchanged
   firebreak audit verify --data-folder ./data    the store itself, without asking a hub
 
 Anyone who can write to the store can also write a new chain: keep the head that verify prints elsewhere, and pass it next time.

@@ -11,7 +11,7 @@ import { onHangUp } from '../limits/on-hang-up.ts'
 import { openRuleStore } from '../limits/rule-store.ts'
 import { limitsSettings } from './limits-settings.ts'
 
-const help = `firebreak limits: the rule service on its own
+const help = `The rule service for rate limits on its own, without a hub; check or convert a policy.
 
 Examples:
   firebreak limits --policy rules.conf

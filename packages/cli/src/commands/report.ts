@@ -32,6 +32,9 @@ Options:
   --week      a week instead of a day
   --on NAME   the day, 2026-11-17, or with --week 2026-W47, in UTC (default: today's)
 ${formatHelp}
+
+HOT: how long the key was hot. TIMES: how often it became hot. SHARE: of all accesses. SAVED: reads that never reached Redis.
+FALSE: times when it became hot and cooled again without need.
 `,
   async run(args, io) {
     const { values } = parseArgs({

@@ -91,15 +91,16 @@ Options:
   --role ROLE           … viewer, operator or admin
   --ask-password        also set a password for signing in; prompted for, or read from the first line of stdin
   --certificate NAME    a name in a client certificate that is accepted instead of the token; may be repeated
-  --grace TIME          how long the replaced token is still accepted (default 24h), at most: earlier ones that would be accepted
-                        for longer end then too, so that --grace 0s ends all of them
+  --grace TIME          how long the replaced token is still accepted (default 24h). Tokens replaced earlier end no later than
+                        this one: a second rotation with a shorter --grace shortens theirs, and 0s ends all at once
   --data-folder DIR     change the tokens of this store, without asking a hub (env FIREBREAK_HUB_DATA_FOLDER)
   --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
   --hub URL             the hub; needs an admin's token in FIREBREAK_TOKEN (env FIREBREAK_HUB)
 ${formatHelp}
 ${placeOrder}
-LAST USED is when a process last connected with the token or a person last made a request with it, within ten seconds; a
-process that stays connected does not renew it. OLD TOKEN UNTIL is when each replaced token stops being accepted.
+LAST USED: when a process last connected, or a person last made a request, with the token; written at most every ten seconds.
+A process that stays connected does not renew it, so an old time alone does not mean that a token is unused.
+OLD TOKEN UNTIL: when each replaced token stops being accepted.
 `,
   async run(args, io) {
     const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options })

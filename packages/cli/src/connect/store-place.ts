@@ -11,8 +11,8 @@ export const storeOptions = {
 } as const
 
 /** Which of them counts, for the help of these commands. */
-export const placeOrder = `The flags come first, then FIREBREAK_HUB_STORE_URL, FIREBREAK_HUB_DATA_FOLDER, and FIREBREAK_HUB. A store that a variable
-names is used instead of the hub of FIREBREAK_HUB, which stderr says; --hub URL asks the hub nevertheless.
+export const placeOrder = `Flags come first, then FIREBREAK_HUB_STORE_URL, FIREBREAK_HUB_DATA_FOLDER and FIREBREAK_HUB, in this order. If a variable names
+a store and FIREBREAK_HUB a hub, the store is used, and stderr says so; --hub URL asks the hub instead.
 `
 
 type StoreFlags = { readonly [name in keyof typeof storeOptions]?: string | undefined }

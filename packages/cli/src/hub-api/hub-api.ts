@@ -95,7 +95,8 @@ export class HubApi {
     }
     const text = await response.text()
     if (!response.ok) {
-      const sentence = sentenceOf(text) ?? `${response.status} ${response.statusText}`
+      const sentence = sentenceOf(text)
+      if (sentence === undefined) throw new HubCallError(this.#notHub(response))
       const hint =
         response.status !== 401
           ? ''
@@ -104,7 +105,19 @@ export class HubApi {
             : '; it does not accept the one in FIREBREAK_TOKEN or FIREBREAK_TOKEN_FILE: commands need the token of a person, for this hub'
       throw new HubCallError(`the hub replied: ${sentence}${hint}`)
     }
-    return (text === '' ? undefined : JSON.parse(text)) as T
+    if (text === '') return undefined as T
+    try {
+      return JSON.parse(text) as T
+    } catch (cause) {
+      throw new HubCallError(this.#notHub(response), { cause })
+    }
+  }
+
+  /** Something else that speaks HTTP answered, such as another service on that port or a proxy in front of the hub. */
+  #notHub({ status, statusText, headers }: Response): string {
+    const type = headers.get('content-type')?.split(';')[0]
+    const what = `${status}${statusText === '' ? '' : ` ${statusText}`}${type === undefined ? '' : `, ${type}`}`
+    return `what answers at ${this.url} is not a hub's API (${what}); name the hub's own address with --hub or FIREBREAK_HUB, such as http://hub-1:7070`
   }
 }
 
@@ -124,7 +137,10 @@ function otherScheme(url: string, error: unknown): string {
     return isPlain ? ': the server there does not use TLS; write http:// if it is your hub' : ''
   }
   const isCut = code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || /other side closed|hang up/.test(message ?? '')
-  return isCut ? ': the server there closed the connection; write https:// if your hub uses TLS' : ''
+  // Redis, and a proxy in front of it, close too.
+  return isCut
+    ? `: the server there closed the connection; write https:// if your hub uses TLS, and check the port: a hub has ${defaultHubPort} by default, Redis 6379, a proxy 6380`
+    : ''
 }
 
 /** Node's message about an untrusted certificate; undefined for any other failure. */

@@ -23,7 +23,7 @@ export const hubSettings: SettingTable = {
       default: '127.0.0.1',
       summary: 'the address to listen on; beyond loopback tokens are required',
     },
-    { name: 'port', type: portNumber, default: '7070', summary: '0: a free one' },
+    { name: 'port', type: portNumber, default: '7070', summary: 'the port to listen on; 0 picks a free one' },
     { name: 'dataFolder', type: text, default: 'none', summary: 'where to store rules, history and audit' },
     {
       name: 'storeUrl',
@@ -140,7 +140,7 @@ export const hubSettings: SettingTable = {
       type: wholeFrom(65_536, 2 ** 40),
       default: '134217728',
       summary:
-        'bytes of frames that have not arrived completely, of all sensors together; beyond it the largest is ended',
+        'maximum bytes of frames that have arrived only in part, over all sensors; beyond it the sensor with the largest is disconnected',
     },
     {
       name: 'allowedHosts',
@@ -219,12 +219,17 @@ export const hubSettings: SettingTable = {
       default: '200',
       summary: 'delay from the first report of a key to its evaluation',
     },
-    { name: 'settleJitterMs', type: wholeFrom(0, 3_600_000), default: '100', summary: 'plus a random part of this' },
+    {
+      name: 'settleJitterMs',
+      type: wholeFrom(0, 3_600_000),
+      default: '100',
+      summary: 'plus a random delay of up to this',
+    },
     {
       name: 'entryTtlMs',
       type: wholeFrom(1000, 86_400_000),
       default: '60000',
-      summary: 'how long an entry stays valid without a hub',
+      summary: 'how long clients keep handling a key without hearing from a hub',
     },
     {
       name: 'restartGraceMs',
@@ -254,7 +259,7 @@ export const hubSettings: SettingTable = {
       name: 'maxInstanceConnections',
       type: wholeFrom(1, 1000),
       default: '4',
-      summary: 'connections of one process; the oldest of more is ended',
+      summary: 'maximum connections of one process; beyond it the oldest is closed',
     },
     {
       name: 'maxTokenProcesses',
@@ -297,7 +302,7 @@ export const hubSettings: SettingTable = {
       name: 'maxHistoryKeys',
       type: wholeFrom(1, 10_000),
       default: '200',
-      summary: 'the hottest keys of each second that the past keeps',
+      summary: 'how many of the hottest keys the history keeps for each second',
     },
     {
       name: 'watchers',

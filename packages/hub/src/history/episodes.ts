@@ -86,10 +86,10 @@ function strategyIn({ kind, text }: HistoryEvent): string | undefined {
 }
 
 /** What `EpisodeSteps` writes: events contain only text. */
-const deliveredPattern = /^(\w+) left for \d+ sensors? of (.+)$/
+const deliveredPattern = /^(\w+) (?:sent to|left for) \d+ sensors? of (.+)$/
 
 export function deliveredText(strategy: string, sensors: number, services: readonly string[]): string {
-  return `${strategy} left for ${sensors} ${sensors === 1 ? 'sensor' : 'sensors'} of ${services.join(', ')}`
+  return `${strategy} sent to ${sensors} ${sensors === 1 ? 'sensor' : 'sensors'} of ${services.join(', ')}`
 }
 
 function servicesIn({ kind, text }: HistoryEvent): string[] {

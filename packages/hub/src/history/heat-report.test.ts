@@ -94,7 +94,8 @@ test('events become episodes; a strategy that is given up for another is still t
   const found = episodesOf([
     event(1, 'cooled' as never),
     event(2, 'hot' as never, 'why'),
-    event(3, 'delivered' as never, 'LocalCache left for 2 sensors of cart, shop'),
+    event(3, 'delivered' as never, 'LocalCache sent to 2 sensors of cart, shop'),
+    // As earlier versions wrote it.
     event(4, 'delivered' as never, 'LocalCache left for 1 sensor of web'),
     event(5, 'rollback' as never, 'it does not help; now Observe'),
     event(6, 'cooled' as never, 'over'),

@@ -197,7 +197,7 @@ test('events are filtered before the limit, and marks are spread over the whole 
     redisClusterId: 'main',
     key: `n${index}`,
     ruleId: 'other',
-    text: 'LocalCache left for 1 sensor of web',
+    text: 'LocalCache sent to 1 sensor of web',
   }))
   await hub.store.appendHistory(noise)
   expect((await of({ rule: 'r', limit: 200 })).length).toBe(8)

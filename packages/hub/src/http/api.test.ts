@@ -397,3 +397,24 @@ test('the console is served from its folder and nothing beyond it', async () => 
     expect([path, (await fetch(`${hub.url}${path}`)).status]).toEqual([path, 404])
   }
 })
+
+test('a call that is made the wrong way is told the right one', async () => {
+  const line = `# ${Date.now()},${Date.now()},shop,host-1\n# main\nk:1\n`
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  // As curl sends it without a header.
+  const wrongType = await call<ApiError>('POST', '/v1/reports', line, form)
+  expect([wrongType.status, wrongType.body.message]).toEqual([
+    415,
+    `the Content-Type of the body is "application/x-www-form-urlencoded"; send it as text/plain (curl: -H 'content-type: text/plain')`,
+  ])
+  expect((await call<ApiError>('PUT', '/v1/rules/x', 'prefix=x', form)).body.message).toContain('application/json')
+  expect((await call<ApiError>('POST', '/v1/reports', { key: 1 })).body.message).toContain(
+    'a report is text: send it with Content-Type: text/plain',
+  )
+  const wrongMethod = await call<ApiError>('PUT', '/v1/reports', line)
+  expect([wrongMethod.status, wrongMethod.body.message]).toEqual([
+    404,
+    'there is no PUT /v1/reports; it takes GET and POST',
+  ])
+  expect((await call<ApiError>('POST', '/v1/report', line)).body.message).toBe('there is no POST /v1/report')
+})

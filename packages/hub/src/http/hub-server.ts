@@ -37,7 +37,7 @@ import { hubFamilies } from './hub-families.ts'
 import { inspectionRoute } from './inspection-route.ts'
 import { limitHello } from './limit-hello.ts'
 import { LiveSockets } from './live-sockets.ts'
-import { closeUnreadBodies, portOptions } from './port-bounds.ts'
+import { closeUnreadBodies, notFound, portOptions } from './port-bounds.ts'
 import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
 import { UnfinishedFrames } from './unfinished-frames.ts'
@@ -162,13 +162,13 @@ export class HubServer {
       for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
       const { isPage, isProbe } = request.routeOptions.config
       this.#guard.checkCall(request.raw, isPage ? 'page' : isProbe ? 'probe' : undefined)
-      if (request.is404) throw notFound(request)
+      if (request.is404) throw notFound(app, request.method, request.url)
       await this.#guard.learn(request.headers)
     })
     closeUnreadBodies(app)
     app.setErrorHandler(answerError)
     app.setNotFoundHandler((request) => {
-      throw notFound(request)
+      throw notFound(app, request.method, request.url)
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     // Many clients name a type with every call, also with one that has no body.
@@ -313,10 +313,6 @@ export class HubServer {
   #channelOf(connection: WebSocket, stream: Duplex): SensorChannel {
     return socketChannel(connection, stream, () => this.#core.collector.countRefusal('too-large'))
   }
-}
-
-function notFound({ method, url }: FastifyRequest): ApiProblem {
-  return new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${method} ${url.split('?')[0]}`)
 }
 
 /** A WebSocket request with subprotocols must be answered with one of them, but never with the token. */

@@ -17,8 +17,18 @@ export function refuseStrangers(app: FastifyInstance, guard: AccessGuard, hasTok
   app.addHook('onRequest', async ({ headers, is404, method, url }) => {
     if (hasToken) guard.checkSite(headers)
     else guard.checkOrigin(headers)
-    if (is404) throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${method} ${url.split('?')[0]}`)
+    if (is404) throw notFound(app, method, url)
   })
+}
+
+const methods = ['GET', 'POST', 'PUT', 'DELETE'] as const
+
+/** Nothing is served there; if another method is, says which. */
+export function notFound(app: FastifyInstance, method: string, url: string): ApiProblem {
+  const path = url.split('?')[0]!
+  const others = methods.filter((other) => app.hasRoute({ method: other, url: path }))
+  const hint = others.length === 0 ? '' : `; it takes ${others.join(' and ')}`
+  return new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${method} ${path}${hint}`)
 }
 
 /** A caller that is answered before its large body has been read is not read any further. */

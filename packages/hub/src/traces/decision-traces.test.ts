@@ -111,5 +111,5 @@ test('a hub that is asked to pushes its decisions', async () => {
   await waitFor(() => traced().length > 0)
   const [deliver] = spansOf(traced()[0]!.body)
   expect(deliver).toMatchObject({ name: 'deliver' })
-  expect(deliver!.attributes[0]!.value.stringValue).toMatch(/^LocalCache left for 1 sensor of shop$/)
+  expect(deliver!.attributes[0]!.value.stringValue).toMatch(/^LocalCache sent to 1 sensor of shop$/)
 })

@@ -65,8 +65,8 @@ export const findFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
   ],
   big: [
     { name: 'scan', help: 'by SCAN and MEMORY USAGE (the default)' },
-    { name: 'rdb', value: 'FILE', help: 'in a dump; - is stdin' },
-    { name: 'live', help: 'in the data that a server sends to a replica (PSYNC)' },
+    { name: 'rdb', value: 'FILE', help: 'from a dump; - is stdin' },
+    { name: 'live', help: 'from the data that a server sends to a replica (PSYNC)' },
     ...lookFlags,
     { name: 'min-bytes', value: 'SIZE', help: 'only keys with at least this much memory' },
     { name: 'min-elements', value: 'N', help: 'only keys with at least this many elements' },

@@ -36,7 +36,7 @@ ${own('slots')}
 find advise
 ${own('advise')}
 
-All of them
+All find commands
 ${renderFlags(lookFlags)}
 ${renderFlags(outputFlags)}
 

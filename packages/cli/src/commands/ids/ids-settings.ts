@@ -124,7 +124,7 @@ export const idsSettings: SettingTable = {
       type: wholeFrom(0),
       placeholder: 'MS',
       default: '1288834974657',
-      summary: 'the start of time in snowflakes',
+      summary: 'the time from which snowflakes count, in milliseconds since 1970',
     },
     {
       name: 'peerThreshold',

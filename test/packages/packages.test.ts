@@ -253,7 +253,9 @@ test('every package has a dependency for each package that its modules import', 
       ...Object.keys(manifest['optionalDependencies'] ?? {}),
       String(manifest['name']),
     ]
-    const imported = [...all.matchAll(/(?:from|import\() ?['"]((?:@[\w-]+\/)?[\w-]+)/g)].map(([, name]) => name!)
+    // Where a line imports, not where a message says how to.
+    const imports = /(?:^(?:import|export|\}).* from |^import |import\()['"]((?:@[\w-]+\/)?[\w-]+)/gm
+    const imported = [...all.matchAll(imports)].map(([, name]) => name!)
     const outside = new Set(imported.filter((name) => !isBuiltin(name) && name !== 'node'))
     for (const name of outside) if (!known.includes(name)) missing.push(`${file}: ${name}`)
     const used = new Set(imported)

@@ -1,21 +1,20 @@
+import dns from 'node:dns'
+import { syncBuiltinESMExports } from 'node:module'
 import { createServer, type Server } from 'node:net'
 import { freePort } from '@firebreak/testkit'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { NetTransport, netTransports } from './net-transport.ts'
 import { rawTransports } from './raw-transport.ts'
 import type { Transport } from './transport.ts'
 
-/** The resolver's answer for every name; undefined: its real answer. */
-let addresses: { address: string; family: number }[] | undefined
-
-vi.mock('node:dns', async (load) => {
-  const dns = await load<typeof import('node:dns')>()
-  const lookup = (name: string, options: object, callback: (error: null, found: unknown) => void) => {
-    if (addresses === undefined) dns.lookup(name, options, callback as never)
-    else setImmediate(callback, null, addresses)
+/** Lets the resolver answer every name with these addresses. A module mock would not reach a module loaded before. */
+function resolveTo(addresses: { address: string; family: number }[]): void {
+  const lookup = (_: string, __: object, callback: (error: null, found: unknown) => void) => {
+    setImmediate(callback, null, addresses)
   }
-  return { ...dns, lookup }
-})
+  vi.spyOn(dns, 'lookup').mockImplementation(lookup as never)
+  syncBuiltinESMExports()
+}
 
 const servers: Server[] = []
 /** Echoes the bytes it receives. */
@@ -26,10 +25,18 @@ async function echo(host: string, port = 0): Promise<number> {
   return (server.address() as { port: number }).port
 }
 
-beforeEach(() => {
-  addresses = undefined
-})
+function resolveAsEver(): void {
+  vi.restoreAllMocks()
+  syncBuiltinESMExports()
+}
+
+const both = [
+  { address: '::1', family: 6 },
+  { address: '127.0.0.1', family: 4 },
+]
+
 afterEach(() => {
+  resolveAsEver()
   for (const server of servers.splice(0)) server.close()
 })
 
@@ -64,23 +71,17 @@ describe('a raw transport', () => {
 
   test('tries the next address of a name if one refuses', async () => {
     const port = await echo('127.0.0.1')
-    addresses = [
-      { address: '::1', family: 6 },
-      { address: '127.0.0.1', family: 4 },
-    ]
+    resolveTo(both)
     expect(await ask('redis.internal', port)).toMatchObject({ said: 'ping' })
   })
 
   test('reports the first address if none answers, and the name if it has no address', async () => {
     const port = await freePort()
-    addresses = [
-      { address: '::1', family: 6 },
-      { address: '127.0.0.1', family: 4 },
-    ]
+    resolveTo(both)
     expect(await ask('redis.internal', port)).toMatchObject({
       error: { code: 'ECONNREFUSED', message: `connect ECONNREFUSED [::1]:${port}` },
     })
-    addresses = undefined
+    resolveAsEver()
     const public_ = (await ask('nobody.invalid', port, netTransports)) as { error: NodeJS.ErrnoException }
     const raw = (await ask('nobody.invalid', port)) as { error: NodeJS.ErrnoException }
     expect([raw.error.code, raw.error.message]).toEqual([public_.error.code, public_.error.message])

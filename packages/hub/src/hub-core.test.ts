@@ -271,6 +271,22 @@ test.each([
   },
 )
 
+test('the rate of a key that is reported once a second, never quite on time, is the one reported', async () => {
+  const hub = await TestCore.open([{ id: 'r', prefix: 'k', threshold: 100 }])
+  const rates: number[] = []
+  for (let nth = 0; nth < 40; nth++) {
+    const now = hub.clock.now()
+    hub.core.collector.collectText(`# ${now},${now},python,h1,interval=1000\n# main\nk:500\n`, 1)
+    for (let passed = 0; passed < 960 + ((nth * 37) % 80); passed += 20) {
+      hub.clock.advance(20)
+      if (nth > 0) rates.push(hub.core.views().keys({ limit: 1 })[0]!.ratePerSecond)
+    }
+  }
+  expect(Math.min(...rates)).toBeGreaterThanOrEqual(400)
+  expect(Math.max(...rates)).toBeLessThanOrEqual(600)
+  await hub.core.close()
+})
+
 test('an interval does not make a key look hotter than it is, nor hold one that is no longer reported as hot', async () => {
   const hub = await TestCore.open([{ id: 'r', prefix: 'k', threshold: 100, minHoldMs: 1000 }])
   for (const count of [400, 400, 400, 10, 10]) {

@@ -9,12 +9,13 @@ export interface ReportPart {
   readonly agoMs: number
 }
 
-const sliceMs = 1000
+/** A fifth of the shortest window: reports of a second each that are not quite on time hardly change its sum. */
+const sliceMs = 200
 const maxSlices = 60
 
 /**
- * Splits a report over a long interval into reports of a second each (or a sixtieth of it, if longer), oldest first, as
- * if its counts had been spread evenly. Undefined if it is as short as others.
+ * Splits a report over a long interval into reports of a fifth of a second each (or a sixtieth of it, if longer), oldest
+ * first, as if its counts had been spread evenly. Undefined if it is as short as others.
  */
 export function spreadReport(bytes: Uint8Array, start: number, intervalMs: number): ReportPart[] | undefined {
   const count = Math.min(maxSlices, Math.ceil(intervalMs / sliceMs))

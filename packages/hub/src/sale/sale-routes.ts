@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Alarm } from '../alarms/alarm-board.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubPlugin, PluginHost } from '../http/hub-server.ts'
+import { explainStoreTrouble } from '../store/store-trouble.ts'
 
 /** One voucher; the JSON of `GET /v1/sales`. */
 export interface SaleVoucher {
@@ -94,7 +95,7 @@ async function troublesOf(desk: SaleDesk): Promise<Alarm[]> {
       retry: 'they wait as dead letters: replay or discard them',
     }))
   } catch (error) {
-    const cause = `sale: its Redis does not answer: ${(error as Error).message}`
+    const cause = `sale: its Redis (--sale-redis) cannot be asked: ${explainStoreTrouble(error)}`
     return [{ id: 'sale:redis', severity: 'warning', cause, retry: 'retrying every five seconds' }]
   }
 }

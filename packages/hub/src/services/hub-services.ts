@@ -10,6 +10,7 @@ import { limitsRoutes } from '../limits/limits-routes.ts'
 import { PolicyKeeper } from '../limits/policy-keeper.ts'
 import { lockRoutes } from '../locks/lock-routes.ts'
 import { type SaleDesk, salePlugin } from '../sale/sale-routes.ts'
+import { explainStoreTrouble, storeName } from '../store/store-trouble.ts'
 
 /** The services that a hub offers beside the loop. */
 export interface HubServicesOptions {
@@ -66,7 +67,7 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
       async (app, { store: hubStore, runtime, whoOf, passingAlarms }) => {
         keeper = new PolicyKeeper(limits, hubStore, runtime, (error) => {
           app.log.warn(error, 'the policy was not read')
-          const cause = `limits: cannot read the policy from the store: ${error.message}`
+          const cause = `limits: cannot read the policy from ${storeName(hubStore)}: ${explainStoreTrouble(error)}`
           const retry = 'every second; the last policy read stays in force'
           passingAlarms.show({ id: 'limits:policy', severity: 'warning', cause, retry })
         })

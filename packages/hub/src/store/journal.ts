@@ -3,7 +3,7 @@ import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { StoreCallError } from '../errors.ts'
 import type { HubLogger } from '../hub-options.ts'
 import type { EntryName, HubStore, StoreChange, StoredEntry } from './hub-store.ts'
-import { explainStoreTrouble, sharedName } from './store-trouble.ts'
+import { explainStoreTrouble, storeName } from './store-trouble.ts'
 import { StoreWriter } from './store-writer.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta need not wait for a disk. */
@@ -165,7 +165,7 @@ export class Journal {
     const { name } = this.store
     const reason = error instanceof StoreCallError ? error.cause : error
     this.#logger.warn({ store: name, error: explainStoreTrouble(reason) }, 'a write to the store failed')
-    const subject = sharedName(this.store) ?? `the ${name} store`
+    const subject = storeName(this.store)
     const cause = `${subject} failed: ${explainStoreTrouble(reason)}`
     const lost = this.lost.history === 0 ? '' : `; ${this.lost.history} events of the history are lost`
     const retry = `the write is retried every second; decisions continue from memory${lost}`

@@ -2,6 +2,9 @@ import { startRedis, waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { StoreCallError } from '../errors.ts'
 import { HubCore } from '../hub-core.ts'
+import type { SaleDesk } from '../sale/sale-routes.ts'
+import { openHubServices } from '../services/hub-services.ts'
+import { startHub } from '../start-hub.ts'
 import { openRedisStore } from './open-redis-store.ts'
 import { explainStoreTrouble } from './store-trouble.ts'
 
@@ -45,6 +48,29 @@ test('a Redis that goes away is an alarm with its address, without its password 
   }
   expect(failed).not.toMatch(ofLibrary)
   await core.close()
+})
+
+test("so is the trouble of the hub's services: limits, and a sale whose Redis is away", async () => {
+  const server = await startRedis()
+  const desk = {
+    vouchers: () => Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false")),
+    orders: async () => [],
+    letters: async () => [],
+    settle: async () => 0,
+  } as unknown as SaleDesk
+  const services = await openHubServices({ sale: desk })
+  const hub = await startHub({ logLevel: 'silent', storeUrl: server.url, plugins: services.plugins })
+  await server.stop()
+  const causeOf = (id: string) => hub.core.alarms.list().find((alarm) => alarm.id === id)?.cause
+  const [limits, sale] = await waitFor(() => {
+    const causes = [causeOf('limits:policy'), causeOf('sale:redis')] as const
+    return causes.every((cause) => cause !== undefined) && causes
+  })
+  expect(limits).toContain(`the Redis that the hubs share (redis://127.0.0.1:${server.port})`)
+  expect(sale).toContain('its Redis (--sale-redis) cannot be asked: there is no connection')
+  for (const cause of [limits, sale]) expect(cause).not.toMatch(ofLibrary)
+  await hub.close()
+  await services.close()
 })
 
 test('so is a refused change', () => {

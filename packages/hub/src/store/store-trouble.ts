@@ -33,6 +33,11 @@ export function sharedName({ name, address }: Pick<HubStore, 'name' | 'address'>
   return `the Redis that the hubs share${address === undefined ? '' : ` (${address})`}`
 }
 
+/** Any store, as alarms call it. */
+export function storeName(store: Pick<HubStore, 'name' | 'address'>): string {
+  return sharedName(store) ?? `the ${store.name} store`
+}
+
 interface PlainError {
   readonly name: string
   readonly message: string

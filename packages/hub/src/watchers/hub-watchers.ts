@@ -6,6 +6,7 @@ import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { HubRetry } from '../config/retry-steps.ts'
 import type { InvalidationLane } from '../lane/invalidation-lane.ts'
 import type { HubStore } from '../store/hub-store.ts'
+import { explainStoreTrouble, storeName } from '../store/store-trouble.ts'
 import { BinlogWatcher } from './binlog-watcher.ts'
 import type { PublishInvalidation } from './lane-publisher.ts'
 import { SourceWatcher } from './source-watcher.ts'
@@ -170,7 +171,7 @@ export class HubWatchers {
   }
 
   async #keepPositions(): Promise<void> {
-    const { alarms, runtime } = this.#options
+    const { alarms, runtime, store } = this.#options
     if (runtime.clock.now() < this.#positionsNotBefore) return
     try {
       for (const { keepPosition } of this.#running) await keepPosition?.()
@@ -179,7 +180,7 @@ export class HubWatchers {
     } catch (error) {
       const pauseMs = this.#positionRetry.failed()
       this.#positionsNotBefore = pauseMs === undefined ? Number.POSITIVE_INFINITY : runtime.clock.now() + pauseMs
-      const cause = `sources' positions cannot be saved: ${(error as Error).message}`
+      const cause = `sources' positions cannot be saved in ${storeName(store)}: ${explainStoreTrouble(error)}`
       const again = pauseMs === undefined ? 'no retries until the hub restarts' : 'retrying'
       const retry = `${again}; a restart meanwhile flushes the clients`
       alarms.raise({ id: 'positions', severity: this.#positionRetry.isOver ? 'critical' : 'warning', cause, retry })

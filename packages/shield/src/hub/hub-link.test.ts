@@ -2,9 +2,9 @@ import type { HelloPayload } from '@firebreak/core'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Trouble } from '../trouble/trouble.ts'
-import { AppToken } from './app-token.ts'
 import type { HubTransport } from './hub-channel.ts'
 import { HubLink } from './hub-link.ts'
+import { RenewableToken } from './renewable-token.ts'
 
 /** A link to hubs `a` and `b`, and a second's heartbeats: `moves` are the hubs that it tried to connect to. */
 function setUp(isDown: (hub: string) => boolean = () => false) {
@@ -24,7 +24,7 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
   const link = new HubLink({
     ...{
       urls: ['http://a:1', 'http://b:1'],
-      token: new AppToken({}, new Trouble(() => {})),
+      token: new RenewableToken({}, new Trouble(() => {})),
       transport,
       maxQueuedReports: 1,
       maxQueuedEntries: 1,

@@ -12,13 +12,13 @@ import {
   type Timers,
 } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
-import type { AppToken } from './app-token.ts'
 import { HttpReporter } from './http-reporter.ts'
 import { type HubAddress, isNatsUrl, isStreamUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
 import type { HubChannel, HubTransport } from './hub-channel.ts'
 import { KafkaStream } from './kafka-stream.ts'
 import { NatsStream } from './nats-stream.ts'
 import { encodeReportFrame, type PendingReport, type Reporter } from './pending-report.ts'
+import type { RenewableToken } from './renewable-token.ts'
 import { ReportQueue } from './report-queue.ts'
 import type { ReportStream } from './report-stream.ts'
 import { StreamReporter } from './stream-reporter.ts'
@@ -30,7 +30,7 @@ export interface HubLinkOptions {
    * reports go.
    */
   readonly urls: readonly string[]
-  readonly token: AppToken
+  readonly token: RenewableToken
   readonly transport: HubTransport
   readonly reporter: Reporter
   readonly maxQueuedReports: number

@@ -1,8 +1,8 @@
 import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import { reportKeyId, reportKeyOf, signatureHeaders, signReport } from '@firebreak/core/node'
 import type { Trouble } from '../trouble/trouble.ts'
-import type { AppToken } from './app-token.ts'
 import { encodeReportFrame, type Reporter } from './pending-report.ts'
+import type { RenewableToken } from './renewable-token.ts'
 import type { ReportQueue } from './report-queue.ts'
 import type { ReportStream } from './report-stream.ts'
 
@@ -13,7 +13,7 @@ export interface StreamReporterOptions {
   readonly timers: Timers
   readonly trouble: Trouble
   /** Signs the reports: the token itself is not sent over the stream. */
-  readonly token: AppToken
+  readonly token: RenewableToken
 }
 
 /** Maximum number of reports not yet confirmed by the stream; others wait in the queue. */
@@ -131,11 +131,11 @@ export class StreamReporter {
 }
 
 /** Makes the headers that prove who sent a report. */
-function signerOf(appToken: AppToken, clock: Clock): (frame: Uint8Array) => Record<string, string> {
+function signerOf(renewable: RenewableToken, clock: Clock): (frame: Uint8Array) => Record<string, string> {
   let signedWith: string | undefined
   let key: ReturnType<typeof reportKeyOf> | undefined
   return (frame) => {
-    const token = appToken.currentAt(clock.now())
+    const token = renewable.currentAt(clock.now())
     if (token === undefined) return {}
     if (key === undefined || token !== signedWith) key = reportKeyOf(token)
     signedWith = token

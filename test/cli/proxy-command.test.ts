@@ -70,7 +70,9 @@ test('warns on stderr when Redis is unreachable, and again when it recovers', as
   await child.printed(/listens on/)
   await own.stop()
   // The reason depends on the moment: refused, or ended in the middle of a question.
-  await child.printed(new RegExp(`Redis at 127\\.0\\.0\\.1:${own.port} is unreachable \\(.+\\): requests to it fail`))
+  await child.printed(
+    new RegExp(`Redis at 127\\.0\\.0\\.1:${own.port} is unreachable \\(.+\\): all requests that need it fail`),
+  )
   const again = await own.restart()
   await child.printed(/recovered after/)
   await again.stop()

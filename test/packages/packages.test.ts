@@ -114,7 +114,9 @@ test('the command on a Node that is too old says so before anything breaks', asy
   const command = join(installed, 'node_modules/firebreak/dist/main.js')
   const child = startChild(oldest.program, [command, 'up'], { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })
   expect(await child.exited).toBe(1)
-  expect(child.output()).toMatch(/^firebreak needs Node 22\.13 or newer; this is 20\.\d+\.\d+\..*20\.19\.\n$/)
+  expect(child.output()).toMatch(
+    /^The firebreak command needs Node 22\.13 or newer; this is Node 20\.\d+\.\d+\..*Node 20\.19 or newer\.\n$/,
+  )
 })
 
 test('the command installed by an old Node says to install it again', async () => {

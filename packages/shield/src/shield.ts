@@ -19,7 +19,7 @@ import { pass, type Verdict } from './gate/verdict.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'
-import { ProcessToken } from './hub/process-token.ts'
+import { RenewableToken } from './hub/renewable-token.ts'
 import { type Claim, Reporting } from './hub/reporting.ts'
 import { LoadProbe } from './load/load-probe.ts'
 import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
@@ -59,7 +59,7 @@ export class Shield {
   #isOff = false
   /** False while the connected hub may not know that the switch is on. */
   #maySwitchOn = false
-  readonly #token: ProcessToken
+  readonly #token: RenewableToken
   #heartbeatMs = 1000
   #timer: TimerHandle | undefined
   #statusAt: number
@@ -87,7 +87,7 @@ export class Shield {
       askForSnapshot: (reason) => this.#link.send('resync', { reason }),
     })
     this.#statusAt = clock.now()
-    this.#token = new ProcessToken(this.options, this.trouble)
+    this.#token = new RenewableToken(this.options, this.trouble)
     this.#link = new HubLink({
       urls: hubs,
       token: this.#token,

@@ -8,7 +8,7 @@ export interface CommandIo {
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean }
   /**
    * Ends at Ctrl-C or SIGTERM: a command that has asked for it then prints what it has and returns; any other is stopped
-   * where it is.
+   * where it is. One that starts something asks for it first.
    */
   readonly signal: AbortSignal
 }

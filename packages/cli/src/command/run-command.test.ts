@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { version } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { commands } from '../commands/index.ts'
-import type { CommandIo } from './command.ts'
+import type { Command, CommandIo } from './command.ts'
 import { runCommand } from './run-command.ts'
 
 async function firebreak(words: readonly string[], env: Record<string, string> = {}) {
@@ -44,6 +44,26 @@ test('a message of several lines is shown as lines, set in so that none can pose
   const io = { env: {}, stderr: { write: (text: string) => (said += text) }, stdout: { write: () => {} } }
   expect(await runCommand([failing], ['fail'], io as unknown as CommandIo)).toBe(1)
   expect(said).toBe('firebreak fail: first\n  firebreak: \\x1b[31msecond\n')
+})
+
+test('a command that watches the signal ends by itself, and any other is stopped', async () => {
+  const stopped = async (run: Command['run']) => {
+    const ending = new AbortController()
+    let said = ''
+    const stderr = { write: (text: string) => (said += text) }
+    const io = { env: {}, stderr, stdout: { write: () => {} }, signal: ending.signal } as unknown as CommandIo
+    const begun = runCommand([{ name: 'wait', summary: '', load: async () => ({ help: '', run }) }], ['wait'], io)
+    await new Promise((resolve) => setImmediate(resolve))
+    ending.abort()
+    return [await begun, said]
+  }
+  const forever = new Promise<number>(() => {})
+  expect(await stopped(() => forever)).toEqual([1, 'firebreak wait: stopped before it was done\n'])
+  const watching: Command['run'] = async (_, { signal }) => {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    return 0
+  }
+  expect(await stopped(watching)).toEqual([0, ''])
 })
 
 test('of several hubs the first that can be reached is asked', async () => {

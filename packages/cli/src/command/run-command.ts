@@ -69,8 +69,7 @@ class Stop {
       const stop = () => {
         if (!this.#isWatched) reject(new Error('stopped before it was done'))
       }
-      if (signal.aborted) stop()
-      else signal.addEventListener('abort', stop, { once: true })
+      signal.addEventListener('abort', stop, { once: true })
     })
     this.stopped.catch(() => {})
   }

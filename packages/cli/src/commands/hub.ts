@@ -22,6 +22,7 @@ ${helpOf(hubSettings)}
 SIGTERM and Ctrl-C stop it once the work in progress is done.
 `,
   async run(args, io) {
+    const ended = whenEnded(io.signal)
     const flags = parseSettingFlags(hubSettings, args)
     const { options: hubOptions, settings } = resolveHubConfig({ flags, env: io.env })
     for (const warning of settings.warnings) io.stderr.write(`${warning}\n`)
@@ -52,7 +53,7 @@ SIGTERM and Ctrl-C stop it once the work in progress is done.
     })
     io.stdout.write(`hub ${running.url}\n`)
     const stopListening = policyFile === undefined ? undefined : onHangUp('firebreak hub', services.reloadPolicy, io)
-    await whenEnded(io.signal)
+    await ended
     stopListening?.()
     await running.close()
     await services.close()

@@ -91,6 +91,7 @@ interface LimitsValues {
 }
 
 async function serve(args: readonly string[], io: CommandIo): Promise<number> {
+  const ended = whenEnded(io.signal)
   const settings = CommandSettings.read(limitsSettings, args, io)
   const { bounds, others } = portBounds(settings.values)
   const { policy, redis, leakStorage, prefix, ...listening } = others as LimitsValues
@@ -108,7 +109,7 @@ async function serve(args: readonly string[], io: CommandIo): Promise<number> {
   io.stdout.write(
     `rule service on ${server.url}/v1/limits/ with ${server.service.policy.rules.length} rules, counters ${redis === undefined ? 'in this process' : 'on Redis'}\n`,
   )
-  await whenEnded(io.signal)
+  await ended
   stopListening()
   await server.close()
   counters.close()

@@ -19,13 +19,14 @@ Warns on stderr when Redis is unreachable, and again when it recovers.
 Ctrl-C or SIGTERM lets pending requests finish, then closes.
 `,
   async run(args, io) {
+    const ended = whenEnded(io.signal)
     const given = proxyOptionsOf(args, io)
     const running = await startProxy({ ...given, logger: stderrLogger(io) })
     const where = given.path ?? `${given.host ?? '127.0.0.1'}:${running.port}`
     io.stdout.write(`The proxy listens on ${where}. Ctrl-C stops it.\n`)
     if (running.metricsPort !== undefined)
       io.stdout.write(`Metrics  port ${running.metricsPort}, /metrics, /livez and /readyz\n`)
-    await whenEnded(io.signal)
+    await ended
     await running.close()
     return 0
   },

@@ -22,6 +22,7 @@ ${helpOf(upSettings)}
 Ctrl-C stops everything.
 `,
   async run(args, io) {
+    const ended = whenEnded(io.signal)
     const settings = CommandSettings.read(upSettings, args, io)
     const { redis, port, proxyPort, data, logLevel } = settings.values as UpValues
     const running = await startUp({
@@ -34,7 +35,7 @@ Ctrl-C stops everything.
       logger: stderrLogger(io),
     })
     greet(running, io)
-    await whenEnded(io.signal)
+    await ended
     io.stdout.write('\nEnding …\n')
     await running.close()
     return 0

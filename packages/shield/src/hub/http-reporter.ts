@@ -1,7 +1,7 @@
 import { type Clock, formatTextReport, type Timers } from '@firebreak/core'
 import type { HubAddress } from './hub-address.ts'
 import { decodePending, type Reporter } from './pending-report.ts'
-import type { ProcessToken } from './process-token.ts'
+import type { RenewableToken } from './renewable-token.ts'
 import type { ReportQueue } from './report-queue.ts'
 
 const timeoutMs = 2000
@@ -21,13 +21,13 @@ const unseenCodes = new Set([
 
 /** Sends reports as text over HTTP, one at a time, while the hub's WebSocket cannot be reached. */
 export class HttpReporter {
-  readonly #token: ProcessToken | undefined
+  readonly #token: RenewableToken | undefined
   readonly #clock: Clock
   readonly #timers: Timers
   readonly #reporter: Reporter
   #isSending = false
 
-  constructor(reporter: Reporter, token: ProcessToken | undefined, clock: Clock, timers: Timers) {
+  constructor(reporter: Reporter, token: RenewableToken | undefined, clock: Clock, timers: Timers) {
     this.#reporter = reporter
     this.#token = token
     this.#clock = clock

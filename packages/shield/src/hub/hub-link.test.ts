@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Trouble } from '../trouble/trouble.ts'
 import type { HubTransport } from './hub-channel.ts'
 import { HubLink } from './hub-link.ts'
-import { ProcessToken } from './process-token.ts'
+import { RenewableToken } from './renewable-token.ts'
 
 /** A link to hubs `a` and `b` with heartbeats every second; `moves` are the hubs that it tried to connect to. */
 function setUp(isDown: (hub: string) => boolean = () => false) {
@@ -24,7 +24,7 @@ function setUp(isDown: (hub: string) => boolean = () => false) {
   const link = new HubLink({
     ...{
       urls: ['http://a:1', 'http://b:1'],
-      token: new ProcessToken({}, new Trouble(() => {})),
+      token: new RenewableToken({}, new Trouble(() => {})),
       transport,
       maxQueuedReports: 1,
       maxQueuedEntries: 1,

@@ -18,7 +18,7 @@ import type { HubChannel, HubTransport } from './hub-channel.ts'
 import { KafkaStream } from './kafka-stream.ts'
 import { NatsStream } from './nats-stream.ts'
 import { encodeReportFrame, type PendingReport, type Reporter } from './pending-report.ts'
-import type { ProcessToken } from './process-token.ts'
+import type { RenewableToken } from './renewable-token.ts'
 import { ReportQueue } from './report-queue.ts'
 import type { ReportStream } from './report-stream.ts'
 import { StreamReporter } from './stream-reporter.ts'
@@ -30,7 +30,7 @@ export interface HubLinkOptions {
    * reports go.
    */
   readonly urls: readonly string[]
-  readonly token: ProcessToken
+  readonly token: RenewableToken
   readonly transport: HubTransport
   readonly reporter: Reporter
   readonly maxQueuedReports: number

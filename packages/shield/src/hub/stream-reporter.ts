@@ -2,7 +2,7 @@ import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import { reportKeyId, reportKeyOf, signatureHeaders, signReport } from '@firebreak/core/node'
 import type { Trouble } from '../trouble/trouble.ts'
 import { encodeReportFrame, type Reporter } from './pending-report.ts'
-import type { ProcessToken } from './process-token.ts'
+import type { RenewableToken } from './renewable-token.ts'
 import type { ReportQueue } from './report-queue.ts'
 import type { ReportStream } from './report-stream.ts'
 
@@ -13,7 +13,7 @@ export interface StreamReporterOptions {
   readonly timers: Timers
   readonly trouble: Trouble
   /** Signs the reports: the token itself is not sent over the stream. */
-  readonly token: ProcessToken
+  readonly token: RenewableToken
 }
 
 /** Maximum number of reports not yet confirmed by the stream; others wait in the queue. */
@@ -131,7 +131,7 @@ export class StreamReporter {
 }
 
 /** Makes the headers that prove who sent a report. */
-function signerOf(appToken: ProcessToken, clock: Clock): (frame: Uint8Array) => Record<string, string> {
+function signerOf(appToken: RenewableToken, clock: Clock): (frame: Uint8Array) => Record<string, string> {
   let signedWith: string | undefined
   let key: ReturnType<typeof reportKeyOf> | undefined
   return (frame) => {

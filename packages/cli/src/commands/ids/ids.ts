@@ -36,6 +36,7 @@ ${helpOf(idsSettings)}
 Health: GET /livez, /readyz. SIGTERM stops it cleanly.
 `,
   async run(args, io) {
+    const ended = whenEnded(io.signal)
     const flags = idsOptionsOf(args, io)
     const { hub } = flags
     const reporter =
@@ -71,7 +72,7 @@ Health: GET /livez, /readyz. SIGTERM stops it cleanly.
           ? 'no snowflakes (see --zookeeper, --worker-id)'
           : `worker ${service.snowflake.workerId}`
       io.stdout.write(`ids: http://${host}:${port}, redis://${host}:${respPort}, ${worker}\n`)
-      await whenEnded(io.signal)
+      await ended
       await server.close()
       return 0
     } finally {

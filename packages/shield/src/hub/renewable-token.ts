@@ -1,7 +1,7 @@
 import { readSecretFile } from '@firebreak/core/node'
 import type { Trouble } from '../trouble/trouble.ts'
 
-export interface ProcessTokenOptions {
+export interface RenewableTokenOptions {
   readonly token?: string | undefined
   /** A file with the token. */
   readonly tokenFile?: string | undefined
@@ -11,13 +11,13 @@ export interface ProcessTokenOptions {
  * The app token of a process. One in a file is read again for each connection and after each refusal, so that a rotated
  * token needs no restart. A file that cannot be read leaves the last token in force.
  */
-export class ProcessToken {
+export class RenewableToken {
   readonly file: string | undefined
   readonly #trouble: Trouble
   #current: string | undefined
   #readAt = Number.NEGATIVE_INFINITY
 
-  constructor({ token, tokenFile }: ProcessTokenOptions, trouble: Trouble) {
+  constructor({ token, tokenFile }: RenewableTokenOptions, trouble: Trouble) {
     this.#current = token
     this.file = token === undefined ? tokenFile : undefined
     this.#trouble = trouble

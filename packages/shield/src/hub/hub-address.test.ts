@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseHubUrl } from './hub-address.ts'
+import { checkHubUrls, parseHubUrl } from './hub-address.ts'
 
 test('a link is private if it is encrypted or does not leave the machine', () => {
   const isPrivate = (url: string) => parseHubUrl(url).isPrivate
@@ -18,4 +18,11 @@ test('a link is private if it is encrypted or does not leave the machine', () =>
     'http://localhost.example',
   ])
     expect([url, isPrivate(url)]).toEqual([url, false])
+})
+
+test('one URL instead of a list of them is refused as such', () => {
+  const one = 'http://127.0.0.1:7070' as unknown as string[]
+  expect(() => checkHubUrls(one)).toThrow(
+    `option hubs is "http://127.0.0.1:7070"; it must be an array, such as ['http://127.0.0.1:7070']`,
+  )
 })

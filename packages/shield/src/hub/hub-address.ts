@@ -42,6 +42,8 @@ export function isStreamUrl(text: string): boolean {
 
 /** Throws if one of the URLs is unusable, or two streams are named. */
 export function checkHubUrls(urls: readonly string[]): void {
+  // A string has a length and letters too.
+  if (!Array.isArray(urls)) throw new InvalidOptionError('hubs', urls, "an array, such as ['http://127.0.0.1:7070']")
   for (const url of urls) {
     if (isKafkaUrl(url)) parseKafkaUrl(url, 'hubs')
     else if (isNatsUrl(url)) parseNatsUrl(url)

@@ -3,6 +3,7 @@ import { didYouMean, type KeyView, readableKey } from '@firebreak/core'
 import { type Command, UsageError } from '../command/command.ts'
 import { wholeNumber } from '../flags/quantities.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
+import { handledBy } from '../output/handled-by.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
 import type { Column } from '../output/table.ts'
 
@@ -15,7 +16,7 @@ const columns: readonly Column<KeyView>[] = [
   { title: 'WRITES/S', text: (key) => String(Math.round(key.writesPerSecond)), align: 'right' },
   { title: 'SHARE', text: (key) => `${(key.share * 100).toFixed(1)}%`, align: 'right' },
   { title: 'STATE', text: (key) => key.state },
-  { title: 'STRATEGY', text: (key) => key.strategy?.strategy },
+  { title: 'HANDLED BY', text: handledBy },
   { title: 'HOSTS', text: (key) => String(key.hosts), align: 'right' },
   { title: 'WHY', text: (key) => key.reason, isFlexible: true },
 ]

@@ -1,5 +1,6 @@
 import { type KeyDetail, type Overview, plainText, readableKey } from '@firebreak/core'
 import { type HubShare, processesText } from '../hub-api/other-hubs.ts'
+import { handledBy } from '../output/handled-by.ts'
 import { cutMiddle, fitText, widthOf } from '../output/text-width.ts'
 import { chosenKey, chosenRow, idOf, initialTop, type TopRow, type TopState, topRows } from './top-state.ts'
 
@@ -135,7 +136,7 @@ function line({ key, ratePerSecond, share }: TopRow, state: TopState, screen: Sc
     '',
     spark(key.sparkline.slice(-12)).padEnd(12),
     color(key.state.padEnd(8), colors[key.state], screen),
-    (key.strategy?.strategy ?? '–').padEnd(14),
+    (handledBy(key) ?? '–').padEnd(14),
     plainText(key.reason),
   ]
   const text = cells.join(' ').replace('  ', ' ')
@@ -161,7 +162,7 @@ function detailLines({ key, ratePerSecond, share }: TopRow, detail: KeyDetail | 
     field('writes', `${count(key.writesPerSecond)}/s   ${count(key.bytesPerSecond)} bytes/s`),
     field('last minute', spark(key.sparkline.slice(-59))),
     field('state', `${key.state}${key.handling ? `, ${key.handling}` : ''}   rule ${plainText(key.ruleId ?? '–')}`),
-    field('strategy', key.strategy?.strategy ?? '–'),
+    field('strategy', strategyText(key)),
     field('why', plainText(key.reason)),
     ...(effect === null
       ? []
@@ -236,4 +237,10 @@ function color(text: string, code: number, screen: Screen): string {
 
 function bold(text: string, screen: Screen): string {
   return color(text, 1, screen)
+}
+
+function strategyText({ strategy, carrier }: TopRow['key']): string {
+  const name = strategy?.strategy ?? '–'
+  if (carrier === 'reports') return `${name}, which nobody carries out: its services only send reports`
+  return carrier === 'table' ? `${name}, by programs that read /v1/table` : name
 }

@@ -45,7 +45,7 @@ export const laws = {
   },
   forgotten: {
     guide: 'hub.md',
-    sentence: 'After 3 s of silence the others no longer count it.',
+    sentence: 'After 3 s of silence the others no longer count it',
   },
   thrown: {
     guide: 'hub.md',

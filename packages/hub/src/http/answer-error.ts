@@ -1,4 +1,4 @@
-import { type ApiError, describeValue, FirebreakError, ReportRefusedError } from '@firebreak/core'
+import { type ApiError, FirebreakError, ReportRefusedError } from '@firebreak/core'
 import { RuleInvalidError } from '@firebreak/core/rules'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiProblem, StoreCallError } from '../errors.ts'
@@ -7,18 +7,9 @@ const refusalStatus = { unparsable: 400, version: 400, expired: 422, 'too-large'
 
 /** Answers every error as `{code, message, field}`. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const { status, body } = describe(explained(error, request))
+  const { status, body } = describe(error)
   if (status >= 500) request.log.error({ err: error }, 'a request failed')
   reply.code(status).send(body)
-}
-
-/** A body of a wrong type, with the type that the call takes. */
-function explained(error: unknown, { headers, url }: FastifyRequest): unknown {
-  if ((error as FastifyError).code !== 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return error
-  const wanted = url.split('?')[0] === '/v1/reports' ? 'text/plain' : 'application/json'
-  const given = headers['content-type'] === undefined ? 'missing' : describeValue(headers['content-type'])
-  const message = `the Content-Type of the body is ${given}; send it as ${wanted} (curl: -H 'content-type: ${wanted}')`
-  return new ApiProblem(415, 'FB_INPUT_INVALID', message, 'Content-Type')
 }
 
 function describe(error: unknown): { status: number; body: ApiError } {

@@ -74,7 +74,12 @@ function checkBodyType({ body, bodyType = 'application/json' }: ApiRoute, { head
   if (mediaTypeOf(given) === bodyType) return
   const taken = bodyType === 'text/plain' ? 'text/plain, or text/plain; v=2' : bodyType
   const what = given === undefined ? 'the content-type is missing' : `the content-type is ${describeValue(given)}`
-  throw new ApiProblem(415, 'FB_INPUT_INVALID', `${what}; this call takes ${taken}`, 'content-type')
+  throw new ApiProblem(
+    415,
+    'FB_INPUT_INVALID',
+    `${what}; this call takes ${taken} (curl: -H 'content-type: ${bodyType}')`,
+    'content-type',
+  )
 }
 
 /** Without its parameters, in lower case. */

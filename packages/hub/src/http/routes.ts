@@ -45,9 +45,7 @@ const rolloutBody = z.strictObject({
   stepMs: z.number().int().min(1000).max(86_400_000).optional(),
 })
 const ruleBody = z.looseObject({}).describe('a rule as users write it; see docs/reference/rules.md')
-const reportBody = z
-  .string({ error: 'a report is text: send it with Content-Type: text/plain' })
-  .describe('a text report; see docs/reference/api.md')
+const reportBody = z.string().describe('a text report; see docs/reference/api.md')
 
 /** The hub's own API. */
 export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {

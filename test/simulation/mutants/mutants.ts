@@ -129,6 +129,12 @@ export const mutants: readonly Mutant[] = [
     replace: '',
   },
   {
+    name: 'a copy whose marker is gone forgets its version',
+    file: `${shield}/copies/put.lua`,
+    find: "if tonumber(redis.call('GET', KEYS[4]) or 0) > tonumber(ARGV[1]) then return 'late' end",
+    replace: '',
+  },
+  {
     name: 'who is not told of changes is elected',
     file: `${shield}/copies/refresher.ts`,
     find: 'if (canFollow) {\n      if',

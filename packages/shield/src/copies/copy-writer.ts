@@ -1,10 +1,10 @@
 import type { RedundantKeysStrategy } from '@firebreak/core'
 import { encodeCommand } from '@firebreak/core/resp'
 import type { CopiedKey, CopyMeans } from './copied-key.ts'
-import { livesOf, longestLifeMs } from './copy-lives.ts'
+import { livesOf, longestLifeMs, vouchMs } from './copy-lives.ts'
 import { encodeScript } from './copy-script.ts'
 import type { CopyServers } from './copy-servers.ts'
-import { markerOf, ownershipOf } from './own-names.ts'
+import { markerOf, newestOf, ownershipOf } from './own-names.ts'
 import type { Picture } from './picture.ts'
 import type { PlacedCopy } from './place-copies.ts'
 import type { PlacedCopies } from './placed-copies.ts'
@@ -74,7 +74,7 @@ export class CopyWriter {
   }
 
   remove(copy: PlacedCopy): void {
-    this.#servers.ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes]), (value) => {
+    this.#servers.ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes, vouchMs]), (value) => {
       if (typeof value === 'number') this.#key.space.ownCopies.delete(copy.bytes)
     })
   }
@@ -117,5 +117,5 @@ export class CopyWriter {
 }
 
 function keysOf({ bytes }: PlacedCopy): Uint8Array[] {
-  return [bytes, markerOf(bytes), ownershipOf(bytes)]
+  return [bytes, markerOf(bytes), ownershipOf(bytes), newestOf(bytes)]
 }

@@ -7,11 +7,12 @@
  */
 const marker = ':firebreak-marker'
 const ownership = ':firebreak-owner'
+const newest = ':firebreak-newest'
 const version = ':firebreak-version'
 const refresher = ':firebreak-refresher'
 
-const longestEnding = Math.max(...[marker, ownership, version, refresher].map(({ length }) => length))
-const reserved = new RegExp(`(${marker}|${ownership}|${version}|${refresher})$`)
+const longestEnding = Math.max(...[marker, ownership, newest, version, refresher].map(({ length }) => length))
+const reserved = new RegExp(`(${marker}|${ownership}|${newest}|${version}|${refresher})$`)
 
 /** The key that vouches for a copy and states its version, on the copy's own node. */
 export function markerOf(copy: Uint8Array): Uint8Array {
@@ -24,6 +25,14 @@ export function markerOf(copy: Uint8Array): Uint8Array {
  */
 export function ownershipOf(copy: Uint8Array): Uint8Array {
   return bytesOf(`{${textOf(copy)}}${ownership}`)
+}
+
+/**
+ * The key with the version of the newest picture that a copy held. It lives as long as the copy, longer than the marker,
+ * so that an older picture that was delayed is not taken for a newer one.
+ */
+export function newestOf(copy: Uint8Array): Uint8Array {
+  return bytesOf(`{${textOf(copy)}}${newest}`)
 }
 
 /** The key with the version counter of a key's pictures. */

@@ -12,7 +12,7 @@ let client: Redis
 let holder: Locks
 let waiter: Locks
 beforeAll(() => {
-  client = new Redis({ ...redis.client.options, keyPrefix: 'app:' })
+  client = new Redis({ port: redis.server.port, keyPrefix: 'app:' })
   // No waiter gets a lock in time by looking when the lease ends.
   holder = new Locks(client, { leaseMs: 600_000 })
   waiter = new Locks(client, { leaseMs: 600_000 })

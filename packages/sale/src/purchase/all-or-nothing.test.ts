@@ -1,4 +1,4 @@
-import { type RedisServer, startRedis } from '@firebreak/testkit'
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DeadLetters } from '../dead-letters/dead-letters.ts'
@@ -84,6 +84,22 @@ describe.each(Object.entries(actions))('%s', (_, { run, touches }) => {
     const before = await everything()
     await expect(run()).rejects.toThrow(/of another type|WRONGTYPE/)
     expect(await everything()).toEqual(before)
+  })
+
+  test('changes nothing, and announces no restock, when Redis has no memory for it', async () => {
+    const heard: string[] = []
+    const subscriber = admin.duplicate()
+    await subscriber.subscribe(keys.channel)
+    subscriber.on('message', (_, message) => heard.push(message))
+    const before = await everything()
+    await admin.config('SET', 'maxmemory', '1')
+    await expect(run()).rejects.toThrow(/^OOM /)
+    await admin.config('SET', 'maxmemory', '0')
+    await admin.publish(keys.channel, 'the end')
+    await waitFor(() => heard.includes('the end'))
+    expect(heard.filter((message) => message.startsWith('restock'))).toEqual([])
+    expect(await everything()).toEqual(before)
+    subscriber.disconnect()
   })
 
   test('changes nothing when the Redis user may not publish to the channel', async () => {

@@ -21,6 +21,8 @@ if stock + tonumber(ARGV[1]) > tonumber(ARGV[6]) then return {'beyond', stock, s
 local count = math.max(tonumber(ARGV[1]), -math.max(stock, 0))
 stock = stock + count
 local restocks = string.format('%.0f', (tonumber(redis.call('HGET', KEYS[1], 'restocks') or '0') or 0) + 1)
+-- Writes what is there: refused if Redis may not write now (no memory, a replica), before anything is announced.
+redis.call('HSET', KEYS[1], 'stock', voucher[1])
 -- Before the first change, because Redis would not undo one: the user may lack the right to publish.
 if count > 0 then redis.call(ARGV[4], ARGV[3], 'restock:' .. restocks) end
 

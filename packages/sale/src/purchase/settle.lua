@@ -52,6 +52,8 @@ local restocks = string.format('%.0f', (countOf('restocks') or 0) + 1)
 redis.call('SCARD', KEYS[2])
 redis.call('XLEN', KEYS[4])
 redis.call('ZCARD', KEYS[6])
+-- Writes what is there: refused if Redis may not write now (no memory, a replica), before anything is announced.
+redis.call('HSET', KEYS[5], ARGV[1], entry)
 -- Either message wakes the workers.
 redis.call(ARGV[4], ARGV[3], isReturned and 'restock:' .. restocks or 'placed')
 

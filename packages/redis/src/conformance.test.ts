@@ -15,6 +15,7 @@ import {
   createClient as createClient6,
   createCluster as createCluster6,
   createSentinel as createSentinel6,
+  RESP_TYPES,
 } from 'redis'
 import {
   createClient as createClient5,
@@ -58,6 +59,10 @@ async function opened(client: IoredisLike): Promise<Opened> {
   return { redis: toRedis(client), close: () => client.disconnect() }
 }
 
+/** Clients that give the application numbers as text and text as bytes. */
+const mapped = ', replies mapped'
+const commandOptions = { typeMapping: { [RESP_TYPES.NUMBER]: String, [RESP_TYPES.BLOB_STRING]: Buffer } }
+
 async function standalone(): Promise<Arrangement> {
   const server = await startRedis()
   return {
@@ -68,6 +73,11 @@ async function standalone(): Promise<Arrangement> {
       iovalkey: () => opened(new Iovalkey(server.port)),
       'node-redis 6': () => connected(createClient6({ url: server.url })),
       'node-redis 5': () => connected(createClient5({ url: server.url })),
+      [`ioredis 6${mapped}`]: () => opened(new Ioredis6(server.port, { stringNumbers: true })),
+      [`ioredis 5${mapped}`]: () => opened(new Ioredis5(server.port, { stringNumbers: true })),
+      [`iovalkey${mapped}`]: () => opened(new Iovalkey(server.port, { stringNumbers: true })),
+      [`node-redis 6${mapped}`]: () => connected(createClient6({ url: server.url, commandOptions })),
+      [`node-redis 5${mapped}`]: () => connected(createClient5({ url: server.url, commandOptions })),
     },
     stop: () => server.stop(),
   }
@@ -82,6 +92,11 @@ function clusterClients(started: RedisCluster): Arrangement['open'] {
     iovalkey: () => opened(new IovalkeyCluster(addresses)),
     'node-redis 6': () => connected(createCluster6({ rootNodes })),
     'node-redis 5': () => connected(createCluster5({ rootNodes })),
+    [`ioredis 6${mapped}`]: () => opened(new IoredisCluster6(addresses, { redisOptions: { stringNumbers: true } })),
+    [`ioredis 5${mapped}`]: () => opened(new IoredisCluster5(addresses, { redisOptions: { stringNumbers: true } })),
+    [`iovalkey${mapped}`]: () => opened(new IovalkeyCluster(addresses, { redisOptions: { stringNumbers: true } })),
+    [`node-redis 6${mapped}`]: () => connected(createCluster6({ rootNodes, commandOptions })),
+    [`node-redis 5${mapped}`]: () => connected(createCluster5({ rootNodes, commandOptions })),
   }
 }
 
@@ -99,6 +114,11 @@ function sentinelClients(started: RedisSentinel): Arrangement['open'] {
     iovalkey: () => opened(new Iovalkey({ sentinels, name: started.name })),
     'node-redis 6': () => connected(createSentinel6(options)),
     'node-redis 5': () => connected(createSentinel5(options)),
+    [`ioredis 6${mapped}`]: () => opened(new Ioredis6({ sentinels, name: started.name, stringNumbers: true })),
+    [`ioredis 5${mapped}`]: () => opened(new Ioredis5({ sentinels, name: started.name, stringNumbers: true })),
+    [`iovalkey${mapped}`]: () => opened(new Iovalkey({ sentinels, name: started.name, stringNumbers: true })),
+    [`node-redis 6${mapped}`]: () => connected(createSentinel6({ ...options, commandOptions })),
+    [`node-redis 5${mapped}`]: () => connected(createSentinel5({ ...options, commandOptions })),
   }
 }
 
@@ -116,6 +136,26 @@ describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => 
     arrangement = await arrangements[topology]()
   })
   afterAll(() => arrangement.stop())
+
+  test.each(clientNames)('%s whose replies are mapped answers in the same types', async (name) => {
+    const { redis, close } = await arrangement.open[name + mapped]!()
+    const key = `mapped ${name}`
+    expect(await redis.send(['SET', key, 12])).toBe('OK')
+    expect(await redis.send(['GET', key])).toBe('12')
+    expect(await redis.send(['GET', key], { asBytes: true })).toEqual(Buffer.from('12'))
+    expect(await redis.send(['INCR', key])).toBe(13)
+    expect(await redis.send(['EXISTS', `no ${key}`])).toBe(0)
+    expect(await redis.send(['GET', `no ${key}`])).toBe(null)
+    const script = defineScript('types', `return {7, KEYS[1], {ARGV[1], false, '8', redis.status_reply('FINE')}}`)
+    expect(await redis.run(script, [key], ['9'])).toEqual([7, key, ['9', null, '8', 'FINE']])
+    const bytes = [7, Buffer.from(key), [Buffer.from('9'), null, Buffer.from('8'), expect.anything()]]
+    for (const atMostOnce of [true, false]) {
+      expect(await redis.run(script, [key], ['9'], { asBytes: true, atMostOnce })).toEqual(bytes)
+    }
+    for (const master of await redis.masters()) expect(await master.send(['DBSIZE'])).toEqual(expect.any(Number))
+    await expect(redis.send(['LPUSH', key, 'x'])).rejects.toThrow(/^WRONGTYPE /)
+    close()
+  })
 
   describe.each(clientNames)('%s', (name) => {
     let client: Opened

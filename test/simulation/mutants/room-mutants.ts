@@ -302,7 +302,7 @@ const saleMutants: readonly Mutant[] = [
   {
     name: 'a restock that is sent twice counts twice',
     file: `${sale}/purchase/restock.lua`,
-    find: `if redis.call('ZADD', KEYS[2], 'NX', time[1] * 1000000 + time[2], ARGV[2]) == 0 then`,
+    find: `if redis.call('ZSCORE', KEYS[2], ARGV[2]) then`,
     replace: 'if false then',
     model: 'sale',
   },
@@ -316,8 +316,8 @@ const saleMutants: readonly Mutant[] = [
   {
     name: 'an item that was refunded and is gone is sold again',
     file: `${sale}/purchase/settle.lua`,
-    find: `if ARGV[5] == '1' and add('stock', 1) then`,
-    replace: `if add('stock', 1) then`,
+    find: `ARGV[2] ~= 'paid' and ARGV[5] == '1' and countOf('stock')`,
+    replace: `ARGV[2] ~= 'paid' and countOf('stock')`,
     model: 'sale',
   },
   {

@@ -18,3 +18,4 @@ export { privateFileProblem, readSecretFile, writePrivateFile } from './private-
 export { RenewableTls, type ServerCertificates } from './renewable-tls.ts'
 export { isSignature, reportKeyId, reportKeyOf, signatureHeaders, signReport } from './report-signature.ts'
 export { type WatchedFiles, watchFiles } from './watch-files.ts'
+export { whenUnlocked } from './when-unlocked.ts'

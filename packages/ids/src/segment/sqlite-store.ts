@@ -1,8 +1,10 @@
-import { newPrivateFile } from '@firebreak/core/node'
+import { newPrivateFile, whenUnlocked } from '@firebreak/core/node'
 import { IdsError } from '../errors.ts'
 import { readSchema, type SegmentStore, type SqlResult, SqlSegmentStore, type SqlStatement } from './segment-store.ts'
 
 const primaryKeyViolation = 1555
+/** How long another process may keep the file locked. */
+const lockedMs = 5000
 
 /** Segments in an SQLite file (`:memory:` for tests): the default, it needs no server; processes may share the file. */
 export function sqliteSegmentStore(path: string): SegmentStore {
@@ -13,10 +15,9 @@ export function sqliteSegmentStore(path: string): SegmentStore {
     throw new IdsError('FB_IDS_DRIVER_MISSING', sentence, { driver: 'node:sqlite' })
   }
   if (path !== ':memory:') newPrivateFile(path)
-  const database = new sqlite.DatabaseSync(path, { timeout: 5000 })
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-  // No pause between BEGIN and COMMIT: waiting for another connection's lock blocks this thread, and would block
-  // forever if that connection were in this process and in the middle of something.
+  const database = new sqlite.DatabaseSync(path, { timeout: lockedMs })
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0')
+  // No pause between BEGIN and COMMIT, so that transactions of one process never meet.
   const run = (statements: readonly SqlStatement[]): SqlResult[] => {
     database.exec('BEGIN IMMEDIATE')
     try {
@@ -38,7 +39,7 @@ export function sqliteSegmentStore(path: string): SegmentStore {
     name: `sqlite ${path}`,
     schema: readSchema('sqlite'),
     textType: 'TEXT',
-    transaction: async (statements) => run(statements),
+    transaction: (statements) => whenUnlocked(() => run(statements), lockedMs),
     isDuplicate: (error) => (error as { errcode?: number }).errcode === primaryKeyViolation,
     close: async () => database.close(),
   })

@@ -15,6 +15,7 @@ import { mariadbSegmentStore } from './mariadb-store.ts'
 import { openSegmentStore } from './open-store.ts'
 import { SegmentIds } from './segment-ids.ts'
 import type { SegmentStore } from './segment-store.ts'
+import { sqliteSegmentStore } from './sqlite-store.ts'
 
 let mariadb: MariadbServer
 let postgres: PostgresServer
@@ -183,5 +184,21 @@ test('an address of an unknown kind is refused', async () => {
 test('the name of a store has no password', async () => {
   const store = await openSegmentStore('mysql://user:secret@127.0.0.1:3/db')
   expect(store.name).toBe('mysql://127.0.0.1:3/db')
+  await store.close()
+})
+
+test('while another program has the SQLite file locked, the process goes on and the segment waits', async () => {
+  const path = join(temporaryFolder('ids'), 'ids.db')
+  const store = sqliteSegmentStore(path)
+  await store.prepare()
+  await store.add('t', 10, 1n, '')
+  const other = new DatabaseSync(path)
+  other.exec('BEGIN IMMEDIATE')
+  const rows = store.rows()
+  // If the thread waited for the lock, it would never come to release it.
+  await new Promise((resolve) => setImmediate(resolve))
+  other.exec('COMMIT')
+  expect(await rows).toMatchObject([{ tag: 't', step: 10 }])
+  other.close()
   await store.close()
 })

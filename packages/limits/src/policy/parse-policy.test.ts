@@ -74,6 +74,15 @@ test('a policy file is read, and survives every conversion unchanged', () => {
   expect(parsePolicy(sample, 'x', read)).toEqual(policy)
 })
 
+test.each(['', ' \n\n', '\ufeff', '# only comments\n'])(
+  'an empty policy (%j) is refused, not one without rules',
+  (text) => {
+    expect(() => parsePolicy(text, 'rules.conf')).toThrow('rules.conf:1: the policy is empty')
+    expect(() => parsePolicy(text, 'rules.yaml')).toThrow('rules.yaml:1: a policy must be a map')
+    expect(parsePolicy(`${text}\n[rules]\n`, 'rules.conf').rules).toEqual([])
+  },
+)
+
 test('a policy in the short YAML form is read', () => {
   const policy = parsePolicy(`timeZone: Europe/Berlin
 dicts:

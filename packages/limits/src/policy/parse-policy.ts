@@ -60,6 +60,9 @@ export function parsePolicyText(text: string, file = 'policy', readText: ReadTex
       throw new PolicyError(file, line, (error as Error).message)
     }
   }
+  // As left by an editor that is just writing the file, or sent by a client that could not read it.
+  if (section === undefined)
+    throw new PolicyError(file, 1, 'the policy is empty; one without rules consists of the line [rules]')
   for (const { rule, line } of rules) {
     const problem = ruleProblem(rule, results, dicts)
     if (problem !== undefined) throw new PolicyError(file, line, problem)

@@ -4,7 +4,7 @@ import { Redis as Ioredis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { localLimiter } from '../local/local-limiter.ts'
 import type { LimitSpec } from '../spec/spec.ts'
-import { spanMs } from '../spec/specs.ts'
+import { concurrency, spanMs } from '../spec/specs.ts'
 import { history, specs } from '../testing/histories.ts'
 import { redisLimiter } from './redis-limiter.ts'
 
@@ -73,6 +73,37 @@ test.each(Object.entries(specs))(
     )
   },
 )
+
+test('concurrency: holds taken and returned in parts under request ids are the same on Redis as in process', async () => {
+  const leaseMs = 1000
+  const step = fc.record({
+    moveMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: -leaseMs, max: leaseMs })),
+    call: fc.constantFrom('take', 'take', 'refund'),
+    units: fc.integer({ min: 1, max: 4 }),
+    id: fc.constantFrom('a', 'b', 'a:1'),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 30 }), async (steps) => {
+      const clock = { at: startMs, now: () => clock.at }
+      const spec = concurrency({ limit: 6, leaseMs })
+      const local = localLimiter(spec, { clock })
+      const shared = redisLimiter(spec, client, { testClock: clock, deadlineMs: 20_000 })
+      const key = `k${keys++}`
+      for (const { moveMs, call, units, id } of steps) {
+        clock.at += moveMs
+        if (call === 'refund') {
+          local.refund(key, units, id)
+          await shared.refund(key, units, id)
+        } else {
+          const wanted = { ...local.take(key, units, id), source: 'redis' }
+          expect(await shared.take(key, units, id)).toEqual(wanted)
+        }
+        expect(await shared.peek(key)).toEqual({ ...local.peek(key), source: 'redis' })
+      }
+    }),
+    { numRuns: scale(100, 2000) },
+  )
+})
 
 /** Turns of the event loop: time passes, a key may be blocked or get units back, then come calls of one cost. */
 function turnsOf(spec: fc.Arbitrary<LimitSpec>) {

@@ -54,6 +54,7 @@ export class FairProtocol implements LockProtocol {
   readonly #keys: readonly string[]
   readonly #waiterTtlMs: number
   readonly #turns: string
+  readonly #releases: string
 
   constructor(redis: Redis, name: string, options: { readonly instanceId: string; readonly waiterTtlMs: number }) {
     const { lock, token, epoch, channel } = lockKeys(name)
@@ -66,7 +67,8 @@ export class FairProtocol implements LockProtocol {
     this.tokenKeys = [token, epoch]
     this.#turns = `${besideName('firebreak_lock_turn', name)}:`
     this.channel = this.#turns + options.instanceId
-    this.#keys = [lock, queue, alive, token, epoch, channel]
+    this.#releases = channel
+    this.#keys = [lock, queue, alive, token, epoch]
     this.#waiterTtlMs = options.waiterTtlMs
   }
 
@@ -96,7 +98,7 @@ export class FairProtocol implements LockProtocol {
 
   #run(script: RedisScript, args: readonly (string | number)[]): Promise<RedisReply> {
     return withPublishCommand(this.#redis, (command) =>
-      this.#redis.run(script, this.#keys, [this.#waiterTtlMs, command, this.#turns, ...args]),
+      this.#redis.run(script, this.#keys, [this.#waiterTtlMs, command, this.#turns, this.#releases, ...args]),
     )
   }
 }

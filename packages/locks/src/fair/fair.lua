@@ -1,8 +1,9 @@
 -- The queue of a fair lock. The fair lock's scripts are appended to this file and use its functions.
 --
 -- KEYS 1 lock hash, 2 queue (list of owners), 3 alive (owners by the time until which they count as alive), 4 token counter,
---      5 token epoch, 6 channel of releases
--- ARGV 1 waiter ttl ms, 2 PUBLISH or SPUBLISH, 3 prefix of the channels on which instances are notified of their turn
+--      5 token epoch
+-- ARGV 1 waiter ttl ms, 2 PUBLISH or SPUBLISH, 3 prefix of the channels on which instances are notified of their turn,
+--      4 channel of releases
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ttl = tonumber(ARGV[1])
@@ -28,7 +29,7 @@ end
 local function passOn()
   local owner = firstAlive()
   if not owner then
-    redis.call(ARGV[2], KEYS[6], '0')
+    redis.call(ARGV[2], ARGV[4], '0')
     return
   end
   forget(owner)

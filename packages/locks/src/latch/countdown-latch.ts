@@ -1,5 +1,6 @@
 import { loadScript, publishCommand } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
+import { LocksClosedError } from '../errors.ts'
 import { besideName } from '../lock/lock-keys.ts'
 import { requireInteger, requireWait } from '../options.ts'
 import { GiveUp } from '../wait/give-up.ts'
@@ -32,8 +33,8 @@ export class CountdownLatch {
 
   /** Counts down by one; returns the remaining count. */
   async countDown(): Promise<number> {
-    const keys = [this.name, besideName('firebreak_latch_counted', this.name), this.#channel]
-    const args = [this.#engine.options.runtime.newId(), await publishCommand(this.#engine.redis)]
+    const keys = [this.name, besideName('firebreak_latch_counted', this.name)]
+    const args = [this.#engine.options.runtime.newId(), this.#channel, await publishCommand(this.#engine.redis)]
     return Number(await this.#engine.persistently(() => this.#engine.redis.run(countDownScript, keys, args)))
   }
 
@@ -42,10 +43,18 @@ export class CountdownLatch {
     const { waitMs = Number.POSITIVE_INFINITY, signal } = options
     requireWait(waitMs)
     signal?.throwIfAborted()
+    const { channels, options: engineOptions } = this.#engine
+    const { timers, leaseMs } = engineOptions
     if ((await this.count()) === 0) return true
-    const giveUp = new GiveUp(waitMs, signal, this.#engine.options.timers)
+    if (channels.isClosed) throw new LocksClosedError()
+    const giveUp = new GiveUp(waitMs, signal, timers)
     let look: () => void = () => {}
-    const listening = this.#engine.channels.listen(this.#channel, () => look())
+    const listening = channels.listen(this.#channel, () => {
+      if (channels.isClosed) giveUp.abort()
+      else look()
+    })
+    // The key may go without a message: deleted by hand, or flushed.
+    const checking = timers.setInterval(() => look(), leaseMs)
     try {
       for (;;) {
         const told = new Promise<void>((resolve) => {
@@ -57,10 +66,15 @@ export class CountdownLatch {
         if (answer === true) return true
         if (answer === 'gave-up' || (await giveUp.race(told, () => {})) === 'gave-up') break
       }
+    } catch (error) {
+      // A subscription still in progress fails with its connection.
+      throw channels.isClosed ? new LocksClosedError() : error
     } finally {
+      checking.cancel()
       giveUp.dispose()
       listening.end()
     }
+    if (channels.isClosed) throw new LocksClosedError()
     signal?.throwIfAborted()
     return false
   }

@@ -21,13 +21,9 @@ export async function setHoldCount(
 }
 
 /** Frees a lock that is a hash of its holder and notifies the channel: 1, or 0 if it was no longer the owner's. */
-export function freeHash(
-  redis: Redis,
-  keys: readonly [lock: string, channel: string],
-  owner: string,
-): Promise<RedisReply> {
-  if (redis.topology !== 'cluster') return redis.run(releaseScript, keys, [owner])
-  return withPublishCommand(redis, (command) => redis.run(releaseScript, keys, [owner, command]))
+export function freeHash(redis: Redis, key: string, channel: string, owner: string): Promise<RedisReply> {
+  if (redis.topology !== 'cluster') return redis.run(releaseScript, [key], [owner, channel])
+  return withPublishCommand(redis, (command) => redis.run(releaseScript, [key], [owner, channel, command]))
 }
 
 /** The reentrant lock, with the keys and messages of Java's Redisson. */
@@ -43,7 +39,6 @@ export class ReentrantProtocol implements LockProtocol {
   readonly channel: string
   readonly #redis: Redis
   readonly #acquireKeys: readonly string[]
-  readonly #releaseKeys: readonly [string, string]
 
   constructor(redis: Redis, name: string) {
     const keys = lockKeys(name)
@@ -54,7 +49,6 @@ export class ReentrantProtocol implements LockProtocol {
     this.tokenKeys = [keys.token, keys.epoch]
     this.channel = keys.channel
     this.#acquireKeys = [keys.lock, keys.token, keys.epoch]
-    this.#releaseKeys = [keys.lock, keys.channel]
   }
 
   acquire(call: AcquireCall): Promise<RedisReply> {
@@ -69,7 +63,7 @@ export class ReentrantProtocol implements LockProtocol {
   }
 
   release(owner: string): Promise<RedisReply> {
-    return freeHash(this.#redis, this.#releaseKeys, owner)
+    return freeHash(this.#redis, this.leaseKey, this.channel, owner)
   }
 
   async handOver(owner: string, next: AcquireCall): Promise<number> {
@@ -78,7 +72,7 @@ export class ReentrantProtocol implements LockProtocol {
   }
 
   async forceRelease(): Promise<boolean> {
-    const force = (command: PublishCommand) => this.#redis.run(forceScript, this.#releaseKeys, [command])
+    const force = (command: PublishCommand) => this.#redis.run(forceScript, [this.leaseKey], [this.channel, command])
     return (await withPublishCommand(this.#redis, force)) === 1
   }
 }

@@ -43,7 +43,9 @@ export class ReadProtocol implements LockProtocol {
   }
 
   release(owner: string): Promise<RedisReply> {
-    const keys = [this.leaseKey, this.channel]
-    return withPublishCommand(this.#redis, (command) => this.#redis.run(releaseScript, keys, [owner, command]))
+    const args = [owner, this.channel]
+    return withPublishCommand(this.#redis, (command) =>
+      this.#redis.run(releaseScript, [this.leaseKey], [...args, command]),
+    )
   }
 }

@@ -46,7 +46,7 @@ export class WriteProtocol implements LockProtocol {
   }
 
   release(owner: string): Promise<RedisReply> {
-    return freeHash(this.#redis, [this.leaseKey, this.channel], owner)
+    return freeHash(this.#redis, this.leaseKey, this.channel, owner)
   }
 
   async abandon(owner: string): Promise<void> {
@@ -60,7 +60,9 @@ export class WriteProtocol implements LockProtocol {
 
   async #wait(owner: string, ms: number): Promise<void> {
     const { readers, waiting, channel } = this.#keys
-    const keys = [readers, waiting, channel]
-    await withPublishCommand(this.#redis, (command) => this.#redis.run(waitScript, keys, [owner, ms, command]))
+    const args = [owner, ms, channel]
+    await withPublishCommand(this.#redis, (command) =>
+      this.#redis.run(waitScript, [readers, waiting], [...args, command]),
+    )
   }
 }

@@ -52,8 +52,10 @@ export class PermitProtocol implements LockProtocol {
   }
 
   release(owner: string): Promise<RedisReply> {
-    const keys = [this.leaseKey, this.channel]
-    return withPublishCommand(this.#redis, (command) => this.#redis.run(releaseScript, keys, [owner, command]))
+    const args = [owner, this.channel]
+    return withPublishCommand(this.#redis, (command) =>
+      this.#redis.run(releaseScript, [this.leaseKey], [...args, command]),
+    )
   }
 
   async free(): Promise<number> {
@@ -62,10 +64,10 @@ export class PermitProtocol implements LockProtocol {
 
   /** Adds this many permits, or drains the free ones; returns how many there are now, or were drained. */
   async adjust(change: number | 'drain'): Promise<number> {
-    const keys = [this.leaseKey, this.#addedKey, this.channel]
+    const keys = [this.leaseKey, this.#addedKey]
     const adjusted = await withPublishCommand(this.#redis, (command) =>
       // Sent again it would count twice.
-      this.#redis.run(adjustScript, keys, [this.#permits, change, command], { atMostOnce: true }),
+      this.#redis.run(adjustScript, keys, [this.#permits, change, this.channel, command], { atMostOnce: true }),
     )
     return Number(adjusted)
   }

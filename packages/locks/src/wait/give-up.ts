@@ -7,13 +7,18 @@ export class GiveUp {
   readonly #signal: AbortSignal | undefined
   readonly #timer: TimerHandle | undefined
   readonly #listeners = new Set<() => void>()
-  readonly #onAbort = (): void => this.#stop('abort')
+  readonly #onAbort = (): void => this.abort()
 
   constructor(waitMs: number, signal: AbortSignal | undefined, timers: Timers) {
     this.#signal = signal
     if (signal?.aborted) this.reason = 'abort'
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (Number.isFinite(waitMs)) this.#timer = timers.setTimeout(() => this.#stop('timeout'), waitMs)
+  }
+
+  /** Stops waiting as if the caller had aborted. */
+  abort(): void {
+    this.#stop('abort')
   }
 
   onGiveUp(listener: () => void): void {

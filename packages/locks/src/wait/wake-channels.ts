@@ -8,7 +8,7 @@ interface Channel {
   linger: TimerHandle | undefined
 }
 
-/** Called with a message, or with undefined if messages may have been missed. */
+/** Called with a message, or with undefined if messages may have been missed or none will come any more. */
 export type WakeListener = (message: string | undefined) => void
 
 /** A listener's registration on a channel. */
@@ -31,6 +31,7 @@ export class WakeChannels {
   /** Unsubscriptions in progress; a new subscription to the same channel waits for them. */
   readonly #leaving = new Map<string, Promise<void>>()
   #subscriber: Promise<RedisSubscriber> | undefined
+  #isClosed = false
 
   constructor(redis: Redis, lingerMs: number, timers: Timers) {
     this.#redis = redis
@@ -43,6 +44,10 @@ export class WakeChannels {
     return this.#channels.size
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
   listen(name: string, listener: WakeListener): Listening {
     const channel = this.#channels.get(name) ?? this.#open(name)
     channel.linger?.cancel()
@@ -52,8 +57,13 @@ export class WakeChannels {
   }
 
   async close(): Promise<void> {
-    for (const channel of this.#channels.values()) channel.linger?.cancel()
+    this.#isClosed = true
+    const channels = [...this.#channels.values()]
     this.#channels.clear()
+    for (const { linger, listeners } of channels) {
+      linger?.cancel()
+      for (const listener of [...listeners]) listener(undefined)
+    }
     const subscriber = await this.#subscriber?.catch(() => undefined)
     await subscriber?.close()
   }

@@ -50,8 +50,24 @@ function callOn(
 ): Promise<RedisReply> {
   // iovalkey adds key prefixes only to commands whose names are in lower case.
   const name = command.toLowerCase()
+  if (readsNumbersAsText(client)) {
+    return client.callBuffer(name, args).then((reply) => withNumbers(reply as RedisReply, options?.asBytes === true))
+  }
   const sent = options?.asBytes ? client.callBuffer(name, args) : client.call(name, args)
   return sent as Promise<RedisReply>
+}
+
+/** True with ioredis' option `stringNumbers`. */
+function readsNumbersAsText({ options }: IoredisLike): boolean {
+  const { stringNumbers, redisOptions } = options as { stringNumbers?: boolean; redisOptions?: IoredisLike['options'] }
+  return stringNumbers ?? (redisOptions as { stringNumbers?: boolean } | undefined)?.stringNumbers ?? false
+}
+
+/** Only numbers are strings in such a reply to `callBuffer`: all texts are bytes. */
+function withNumbers(reply: RedisReply, asBytes: boolean): RedisReply {
+  if (typeof reply === 'string') return Number(reply)
+  if (Buffer.isBuffer(reply)) return asBytes ? reply : reply.toString()
+  return Array.isArray(reply) ? reply.map((part) => withNumbers(part, asBytes)) : reply
 }
 
 function sendOn(
@@ -101,9 +117,10 @@ function watchNodes(cluster: IoredisLike, listener: () => void): () => void {
   }
 }
 
-/** True if none of the client's options changes a command before it is sent. */
+/** True if none of the client's options changes a command before it is sent, or its reply. */
 function sendsPlainly(client: IoredisLike): boolean {
   const options = client.options as { keyPrefix?: string; commandTimeout?: number; showFriendlyErrorStack?: boolean }
+  if (readsNumbersAsText(client)) return false
   return !options.keyPrefix && options.commandTimeout === undefined && !options.showFriendlyErrorStack
 }
 

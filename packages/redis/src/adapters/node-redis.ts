@@ -51,6 +51,8 @@ interface NodeRedisMaster {
 
 const blobString = 36
 const bytesOptions = { typeMapping: { [blobString]: Buffer } }
+/** Instead of the client's own mapping, by which numbers may be text and text may be bytes. */
+const textOptions = { typeMapping: {} }
 
 /** Wraps a node-redis client (version 5 or 6; client, cluster or sentinel) in Firebreak's narrow Redis interface. */
 export function fromNodeRedis(client: NodeRedisLike): Redis {
@@ -141,7 +143,7 @@ class NodeRedisRedis implements Redis {
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply> {
     const encoded = toNodeRedis(args)
     const sendCommand = this.#client.sendCommand as unknown as (...args: unknown[]) => Promise<RedisReply>
-    const commandOptions = options?.asBytes ? bytesOptions : undefined
+    const commandOptions = options?.asBytes ? bytesOptions : textOptions
     if (this.topology === 'cluster') {
       if (options?.key !== undefined && isKeyless(args[0])) return this.#sendToOwner(options.key, args, options)
       const key = options?.key === undefined ? encoded[1] : toNodeRedis([options.key])[0]
@@ -191,7 +193,7 @@ class NodeRedisRedis implements Redis {
   ): Promise<RedisReply> {
     const node = await this.#client.nodeClient!(master)
     const sendCommand = node.sendCommand as unknown as (...args: unknown[]) => Promise<RedisReply>
-    return sendCommand.call(node, toNodeRedis(args), options?.asBytes ? bytesOptions : undefined)
+    return sendCommand.call(node, toNodeRedis(args), options?.asBytes ? bytesOptions : textOptions)
   }
 
   async subscriber(): Promise<RedisSubscriber> {

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { startCluster, startRedis } from '@firebreak/testkit'
+import { freePort, startCluster, startRedis } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
+import { defineScript } from '../script/redis-script.ts'
 import { ioredisOptions } from './ioredis-options.ts'
 import { openRedis } from './open-redis.ts'
 
@@ -34,6 +35,22 @@ test('the database of a URL is used, unless another one is given', async () => {
   third.close()
   asked.close()
   await server.stop()
+})
+
+test('a server that cannot be reached is named, with the reason', async () => {
+  const port = await freePort()
+  const { redis, close } = await openRedis(`redis://127.0.0.1:${port}`)
+  const address = `127.0.0.1:${port}`
+  const unreachable = {
+    code: 'FB_REDIS_CONNECT',
+    address,
+    message: expect.stringContaining(`${address}: connect ECONNREFUSED`),
+  }
+  await expect(redis.send(['PING'])).rejects.toMatchObject(unreachable)
+  await expect(redis.run(defineScript('one', 'return 1'), ['k'], [])).rejects.toMatchObject(unreachable)
+  const [master] = await redis.masters()
+  await expect(master!.send(['PING'])).rejects.toMatchObject(unreachable)
+  close()
 })
 
 test('user and password of the first URL are sent to every node of a cluster', async () => {

@@ -1,6 +1,6 @@
 import { FirebreakError, InvalidOptionError } from '@firebreak/core'
-import { defaultRedisPort, parseRedisUrl } from '@firebreak/core/resp'
-import type { Redis } from '../redis.ts'
+import { defaultRedisPort, parseRedisUrl, RedisLostError } from '@firebreak/core/resp'
+import type { Redis, RedisNode, RedisReply, RedisSubscriber } from '../redis.ts'
 import { fromIoredis, type IoredisLike } from './ioredis.ts'
 import { ioredisOptions } from './ioredis-options.ts'
 
@@ -32,7 +32,58 @@ export async function openRedis(url: string | readonly string[], database?: numb
     const nodes = targets.map(({ host = '127.0.0.1', port = defaultRedisPort }) => ({ host, port }))
     client = new Cluster(nodes, { redisOptions: { ...options, ...common } })
   }
-  // Each failing command reports its own error; an `error` event without a listener would end the process.
-  client.on('error', () => {})
-  return { redis: fromIoredis(client as unknown as IoredisLike), close: () => client.disconnect() }
+  // An `error` event without a listener would end the process.
+  let lastTrouble: Error | undefined
+  client.on('error', (error: Error) => {
+    lastTrouble = error
+  })
+  const opened = fromIoredis(client as unknown as IoredisLike)
+  const close = () => client.disconnect()
+  if (typeof url !== 'string') return { redis: opened, close }
+  const { host = '127.0.0.1', port = defaultRedisPort, socketPath } = parseRedisUrl(url)
+  return { redis: new NamingCause(opened, socketPath ?? `${host}:${port}`, () => lastTrouble), close }
+}
+
+/** Says why a server could not be reached, where ioredis only names its option for how often it tried. */
+class NamingCause implements Redis {
+  readonly topology
+  readonly #redis: Redis
+  readonly #address: string
+  readonly #lastTrouble: () => Error | undefined
+
+  constructor(redis: Redis, address: string, lastTrouble: () => Error | undefined) {
+    this.topology = redis.topology
+    this.#redis = redis
+    this.#address = address
+    this.#lastTrouble = lastTrouble
+  }
+
+  send(...call: Parameters<Redis['send']>): Promise<RedisReply> {
+    return this.#redis.send(...call).catch(this.#explain)
+  }
+
+  run(...call: Parameters<Redis['run']>): Promise<RedisReply> {
+    return this.#redis.run(...call).catch(this.#explain)
+  }
+
+  async masters(): Promise<RedisNode[]> {
+    return [{ address: this.#address, send: (...call) => this.send(...call) }]
+  }
+
+  subscriber(): Promise<RedisSubscriber> {
+    return this.#redis.subscriber()
+  }
+
+  onReconnect(listener: () => void): () => void {
+    return this.#redis.onReconnect(listener)
+  }
+
+  readonly #explain = (error: Error): never => {
+    const trouble = this.#lastTrouble()
+    if (error.name !== 'MaxRetriesPerRequestError' || trouble === undefined) throw error
+    // Where a name has several addresses, the errors of all are in one without a message.
+    const reason = trouble.message || (trouble as { code?: string }).code
+    const sentence = `cannot connect to ${this.#address}: ${reason}`
+    throw new RedisLostError('FB_REDIS_CONNECT', this.#address, sentence, { cause: trouble })
+  }
 }

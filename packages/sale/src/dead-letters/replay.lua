@@ -10,8 +10,9 @@ if ARGV[1] == 'replay' then
   -- The original entry, without the fields put in front when it became a dead letter (entry, reason, maybe a cause).
   local order = {unpack(fields, fields[5] == 'cause' and 7 or 5)}
   if #order == 0 then order = {'kind', ''} end
-  redis.call('XADD', KEYS[2], '*', unpack(order))
+  -- Before the first change, because Redis would not undo one: the user may lack the right to publish.
   redis.call(ARGV[4], ARGV[3], 'placed')
+  redis.call('XADD', KEYS[2], '*', unpack(order))
 end
 redis.call('XDEL', KEYS[1], ARGV[2])
 return 1

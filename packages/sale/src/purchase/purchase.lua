@@ -64,6 +64,12 @@ if isHolder then
   if stock <= 0 then return {'soldout', restocks, voucher[6]} end
 end
 
+-- Redis does not undo what a script did before an error, so whatever may fail comes before the first change: the keys that
+-- were not read yet may be of another type, and the user may lack the right to publish.
+redis.call('XLEN', KEYS[4])
+redis.call('ZCARD', KEYS[6])
+redis.call(ARGV[5], ARGV[4], 'placed')
+
 local number = tonumber(last) + 1
 local sold = tonumber(voucher[6])
 local total = string.format('%.0f', stock + sold)
@@ -76,5 +82,4 @@ local entry = redis.call('XADD', KEYS[4], '*', 'kind', 'placed', 'order', ARGV[2
 redis.call('HSET', KEYS[3], ARGV[1], number .. ' ' .. entry .. orders .. ' ' .. ARGV[2])
 redis.call('HSET', KEYS[5], ARGV[2], 'placed|' .. number .. ':' .. ARGV[6] .. '|' .. ARGV[1])
 if ARGV[3] ~= '0' then redis.call('ZADD', KEYS[6], tonumber(millis) + tonumber(ARGV[3]), ARGV[2]) end
-redis.call(ARGV[5], ARGV[4], 'placed')
 return {'sold', number, ''}

@@ -15,20 +15,20 @@ if #voucher[1] > 15 or not string.find(voucher[1], '^%-?%d+$') then return {'inv
 if not voucher[2] then return {'adopt', 0, 0} end
 if #voucher[2] > 15 or not string.find(voucher[2], '^%-?%d+$') then return {'invalid', 0, 0, 'sold ' .. voucher[2]} end
 local stock, sold = tonumber(voucher[1]), tonumber(voucher[2])
-local time = redis.call('TIME')
-if redis.call('ZADD', KEYS[2], 'NX', time[1] * 1000000 + time[2], ARGV[2]) == 0 then return {'done', stock, stock + sold} end
-if stock + tonumber(ARGV[1]) > tonumber(ARGV[6]) then
-  redis.call('ZREM', KEYS[2], ARGV[2])
-  return {'beyond', stock, stock + sold}
-end
-redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - ARGV[5])
+if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return {'done', stock, stock + sold} end
+if stock + tonumber(ARGV[1]) > tonumber(ARGV[6]) then return {'beyond', stock, stock + sold} end
 
 local count = math.max(tonumber(ARGV[1]), -math.max(stock, 0))
 stock = stock + count
+local restocks = string.format('%.0f', (tonumber(redis.call('HGET', KEYS[1], 'restocks') or '0') or 0) + 1)
+-- Writes what is there: refused if Redis may not write now (no memory, a replica), before anything is announced.
+redis.call('HSET', KEYS[1], 'stock', voucher[1])
+-- Before the first change, because Redis would not undo one: the user may lack the right to publish.
+if count > 0 then redis.call(ARGV[4], ARGV[3], 'restock:' .. restocks) end
+
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2], ARGV[2])
+redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - ARGV[5])
 redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock), 'total', string.format('%.0f', stock + sold))
-if count > 0 then
-  local restocks = (tonumber(redis.call('HGET', KEYS[1], 'restocks') or '0') or 0) + 1
-  redis.call('HSET', KEYS[1], 'restocks', string.format('%.0f', restocks))
-  redis.call(ARGV[4], ARGV[3], 'restock:' .. string.format('%.0f', restocks))
-end
+if count > 0 then redis.call('HSET', KEYS[1], 'restocks', restocks) end
 return {'done', stock, stock + sold}

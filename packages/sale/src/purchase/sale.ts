@@ -13,6 +13,7 @@ import {
   type Voucher,
   voucherWrong,
 } from '../voucher.ts'
+import { runVoucherScript } from './run-voucher-script.ts'
 import { expireUnpaid, type OrderState, type SettleResult, scriptKeys, settleOrder } from './settle-order.ts'
 import { SoldOutMemory, type SoldOutMemoryOptions } from './sold-out-memory.ts'
 import { type IdWorker, WorkerClaim } from './worker-claim.ts'
@@ -168,13 +169,12 @@ export class Sale {
   async #buy(voucherId: string, userId: string, orderId: string, token: string): Promise<PurchaseResult> {
     const keys = saleKeys(voucherId)
     const args = [userId, orderId, this.#payWithinMs, keys.channel, await publishCommand(this.#redis), token]
-    const buying = this.#redis.run(purchaseScript, scriptKeys(keys), args)
-    const [code, number, text] = (await buying.catch((error: Error) => {
-      // Nothing was written: the script first reads every key.
-      throw isWrongType(error)
-        ? voucherWrong(voucherId, 'one of its keys', 'of another type', 'as the sale made it')
-        : error
-    })) as [PurchaseResult['code'] | 'unknown' | 'invalid' | 'adopt' | 'taken', number, string]
+    const reply = await runVoucherScript(this.#redis, voucherId, purchaseScript, scriptKeys(keys), args)
+    const [code, number, text] = reply as [
+      PurchaseResult['code'] | 'unknown' | 'invalid' | 'adopt' | 'taken',
+      number,
+      string,
+    ]
     switch (code) {
       case 'sold':
         return { code, orderId, number }
@@ -234,7 +234,9 @@ export class Sale {
       greatestNumber,
     ]
     for (;;) {
-      const [code, stock, total, text] = (await this.#redis.run(
+      const [code, stock, total, text] = (await runVoucherScript(
+        this.#redis,
+        voucherId,
         restockScript,
         [keys.voucher, keys.restocked],
         args,
@@ -306,10 +308,6 @@ export class Sale {
     const { voucher, users, holders } = saleKeys(voucherId)
     await this.#redis.run(adoptScript, [voucher, users, holders], [])
   }
-}
-
-function isWrongType({ message }: Error): boolean {
-  return message.includes('WRONGTYPE')
 }
 
 function taken(voucherId: string, orderId: string): SaleError {

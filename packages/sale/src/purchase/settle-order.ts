@@ -1,5 +1,6 @@
 import { loadScript, publishCommand, type Redis } from '@firebreak/redis'
 import { type SaleKeys, saleKeys } from '../sale-keys.ts'
+import { runVoucherScript } from './run-voucher-script.ts'
 
 const settleScript = loadScript(new URL('./settle.lua', import.meta.url))
 
@@ -27,7 +28,7 @@ export async function settleOrder(
 ): Promise<SettleResult> {
   const keys = saleKeys(voucherId)
   const args = [orderId, state, keys.channel, await publishCommand(redis), toStock ? '1' : '0']
-  const [result, now] = (await redis.run(settleScript, scriptKeys(keys), args)) as [
+  const [result, now] = (await runVoucherScript(redis, voucherId, settleScript, scriptKeys(keys), args)) as [
     SettleResult['result'],
     OrderState | '',
   ]

@@ -16,12 +16,15 @@ if state == ARGV[2] then return {'already', state} end
 local from = ARGV[2] == 'refunded' and 'paid' or 'placed'
 if state ~= from then return {'refused', state} end
 
--- A field written by hand that is not a number stays as it is: an error here would leave the order half changed.
-local function add(field, change)
+-- A field written by hand that is not a number stays as it is.
+local function countOf(field)
   local value = redis.call('HGET', KEYS[1], field)
-  if not value or #value > 15 or not string.find(value, '^%-?%d+$') then return false end
-  redis.call('HINCRBY', KEYS[1], field, change)
-  return true
+  return value and #value <= 15 and string.find(value, '^%-?%d+$') and tonumber(value) or nil
+end
+
+local function add(field, change)
+  local count = countOf(field)
+  if count then redis.call('HSET', KEYS[1], field, string.format('%.0f', count + change)) end
 end
 
 local time = redis.call('TIME')
@@ -31,8 +34,6 @@ if ARGV[2] == 'expired' then
   if not deadline or tonumber(deadline) > tonumber(millis) then return {'early', state} end
 end
 
-redis.call('HSET', KEYS[5], ARGV[1], ARGV[2] .. '|' .. number .. token .. '|' .. user)
-redis.call('ZREM', KEYS[6], ARGV[1])
 local holder = redis.call('HGET', KEYS[3], user) or (number .. ' -')
 local last, previous, orders = string.match(holder, '^(%d+) (%S+)(.*)$')
 local event = {'kind', ARGV[2], 'order', ARGV[1], 'user', user, 'number', number, 'at', millis, 'prev', previous}
@@ -42,8 +43,23 @@ if ARGV[2] == 'paid' then
   event[#event + 1] = 'limit'
   event[#event + 1] = string.find(perUser, '^[1-9]%d*$') and #perUser <= 15 and perUser or '1'
 end
+-- A voucher whose hash is gone has no stock to return the item to; writing one field would look like a voucher.
+local isReturned = ARGV[2] ~= 'paid' and ARGV[5] == '1' and countOf('stock')
+local restocks = string.format('%.0f', (countOf('restocks') or 0) + 1)
+
+-- Redis does not undo what a script did before an error, so whatever may fail comes before the first change: the keys that
+-- were not read yet may be of another type, and the user may lack the right to publish.
+redis.call('SCARD', KEYS[2])
+redis.call('XLEN', KEYS[4])
+redis.call('ZCARD', KEYS[6])
+-- Writes what is there: refused if Redis may not write now (no memory, a replica), before anything is announced.
+redis.call('HSET', KEYS[5], ARGV[1], entry)
+-- Either message wakes the workers.
+redis.call(ARGV[4], ARGV[3], isReturned and 'restock:' .. restocks or 'placed')
+
+redis.call('HSET', KEYS[5], ARGV[1], ARGV[2] .. '|' .. number .. token .. '|' .. user)
+redis.call('ZREM', KEYS[6], ARGV[1])
 local written = redis.call('XADD', KEYS[4], '*', unpack(event))
-local isAnnounced = false
 if ARGV[2] ~= 'paid' then
   local kept = ''
   for id in string.gmatch(orders, '%S+') do
@@ -52,16 +68,12 @@ if ARGV[2] ~= 'paid' then
   orders = kept
   if orders == '' then redis.call('SREM', KEYS[2], user) end
   add('sold', -1)
-  -- A voucher whose hash is gone has no stock to return the item to; writing one field would look like a voucher.
-  if ARGV[5] == '1' and add('stock', 1) then
-    if not add('restocks', 1) then redis.call('HSET', KEYS[1], 'restocks', 1) end
-    redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HGET', KEYS[1], 'restocks'))
-    isAnnounced = true
+  if isReturned then
+    add('stock', 1)
+    redis.call('HSET', KEYS[1], 'restocks', restocks)
   elseif ARGV[5] ~= '1' then
     add('total', -1)
   end
 end
 redis.call('HSET', KEYS[3], user, last .. ' ' .. written .. orders)
--- A restock was already announced, and wakes the workers too.
-if not isAnnounced then redis.call(ARGV[4], ARGV[3], 'placed') end
 return {'done', ARGV[2]}

@@ -267,3 +267,19 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(20)
   })
 })
+
+test('while another program has the SQLite file locked, the process goes on and the order waits', async () => {
+  const path = join(temporaryFolder('sale'), 'orders.sqlite')
+  const store = await sqliteOrderStore(path)
+  await store.migrate()
+  const other = new DatabaseSync(path)
+  other.exec('BEGIN IMMEDIATE')
+  const order = { kind: 'placed', voucherId: 'v', orderId: 'o', userId: 'u', number: 1, at: 1, total: 1 } as const
+  const storing = store.store([order])
+  // If the thread waited for the lock, it would never come to release it.
+  await new Promise((resolve) => setImmediate(resolve))
+  other.exec('COMMIT')
+  expect(await storing).toEqual([{ kind: 'stored' }])
+  other.close()
+  await store.close()
+})

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { newPrivateFile } from '@firebreak/core/node'
+import { newPrivateFile, whenUnlocked } from '@firebreak/core/node'
 import { OrderStoreError } from '../errors.ts'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
@@ -11,6 +11,9 @@ import {
   type SqlOrderStoreOptions,
   type SqlRow,
 } from './sql-order-store.ts'
+
+/** How long another process may keep the file locked. */
+const lockedMs = 10_000
 
 const turns = new Map<string | symbol, Promise<unknown>>()
 /** SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_RANGE. */
@@ -25,8 +28,8 @@ export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOpti
     throw new OrderStoreError('FB_SALE_STORE_DOWN', sentence)
   }
   if (path !== ':memory:') newPrivateFile(path)
-  const database = new sqlite.DatabaseSync(path, { timeout: 10_000 })
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  const database = new sqlite.DatabaseSync(path, { timeout: lockedMs })
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0')
   const connection: SqlConnection = {
     async query(sql, values) {
       const statement = database.prepare(sql)
@@ -34,8 +37,7 @@ export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOpti
       return { rows: [], changed: Number(statement.run(...values).changes) }
     },
   }
-  // SQLite waits by blocking the thread, so transactions of one process must never meet: they take turns by file. Other
-  // processes are waited for in BEGIN IMMEDIATE.
+  // Transactions of one process take turns by file, so that they never meet. Other processes are waited for in BEGIN.
   const turn = path === ':memory:' ? Symbol(path) : resolve(path)
   const sqlDatabase: SqlDatabase = {
     schema: async () => readSchema('sqlite'),
@@ -45,7 +47,7 @@ export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOpti
     faultOf: sqliteFault,
     transaction(work) {
       const run = async () => {
-        database.exec('BEGIN IMMEDIATE')
+        await whenUnlocked(() => database.exec('BEGIN IMMEDIATE'), lockedMs, options?.runtime)
         try {
           const result = await work(connection)
           database.exec('COMMIT')

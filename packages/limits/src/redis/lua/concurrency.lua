@@ -1,6 +1,16 @@
 -- Units held at the same time (see concurrency.ts).
 -- State: a sorted set; the score is when a hold ends, a member 'id:n' is one unit of a request.
+--   The units of a request are numbered from 0 without gaps, the one that ends last first: the oldest have the highest
+--   numbers, so it is those that end and those that are returned.
 -- Parameters: limit, lease in ms.
+local function unitOf(id, number) return format('%s:%.0f', id, number) end
+
+local function heldBy(key, id)
+  local held = 0
+  while call('ZSCORE', key, unitOf(id, held)) do held = held + 1 end
+  return held
+end
+
 algorithms.concurrency = {
   parameters = 2,
   named = true,
@@ -21,10 +31,11 @@ algorithms.concurrency = {
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units, id)
-    local first = 0
-    while call('ZSCORE', s.key, format('%s:%.0f', id, first)) do first = first + 1 end
-    for unit = first, first + units - 1 do
-      call('ZADD', s.key, s.stop, format('%s:%.0f', id, unit))
+    for number = heldBy(s.key, id) - 1, 0, -1 do
+      call('ZADD', s.key, call('ZSCORE', s.key, unitOf(id, number)), unitOf(id, number + units))
+    end
+    for number = 0, units - 1 do
+      call('ZADD', s.key, s.stop, unitOf(id, number))
     end
     s.used = s.used + units
     s.dirty = true
@@ -33,9 +44,9 @@ algorithms.concurrency = {
     if id == '' then
       call('ZREMRANGEBYRANK', s.key, 0, units - 1)
     else
-      local unit = 0
-      while units > 0 and call('ZREM', s.key, format('%s:%.0f', id, unit)) == 1 do
-        unit, units = unit + 1, units - 1
+      local held = heldBy(s.key, id)
+      for number = held - 1, max(held - units, 0), -1 do
+        call('ZREM', s.key, unitOf(id, number))
       end
     end
     s.used = call('ZCARD', s.key)

@@ -12,6 +12,8 @@ export interface SharedByKeys {
   readonly redisClusterId: string
   /** Identifies this process in the fleet. */
   readonly processId: string
+  /** False while the kill switch is on. */
+  readonly isActive: () => boolean
   readonly runtime: Runtime
   readonly trouble: Trouble
   /** Reads the keys and reports changes. */

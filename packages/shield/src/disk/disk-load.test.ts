@@ -37,6 +37,7 @@ function setUp() {
       processId: 'test',
       runtime: { ...systemRuntime, clock: { now: () => clock.now }, random: () => 0 },
       trouble: new Trouble(() => {}),
+      isActive: () => true,
       watchers: { at: () => watcher },
       guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
       caches: new ReplyCaches(),

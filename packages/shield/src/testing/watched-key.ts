@@ -30,6 +30,7 @@ export function watchedKey(strategy: Strategy = defaultLocalCache, rightsMs?: nu
     processId: 'test',
     runtime: { ...systemRuntime, clock: { now: () => now }, random: () => rolled },
     trouble: new Trouble(() => {}),
+    isActive: () => true,
     watchers: { at: () => watcher },
     guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
     caches: new ReplyCaches(),

@@ -143,12 +143,24 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     this.drop()
     this.#shared.kept.remove(this)
     this.#closeCopies()
+    this.#setLimit(undefined)
   }
 
-  /** The kill switch was turned on or off: copies exist only while it is off. */
+  /** The kill switch was turned on or off: copies exist only while it is off, and nobody waits while it is on. */
   switched(): void {
-    if (!this.#shared.isActive()) this.#closeCopies()
-    else if (this.copies === undefined) this.#openCopies()
+    if (this.#shared.isActive()) {
+      if (this.copies === undefined) this.#openCopies()
+      return
+    }
+    this.#closeCopies()
+    this.limit?.letGo()
+  }
+
+  /** Who waits need not wait any longer if there is no limit; if there is another one, they wait for the old one. */
+  #setLimit(limit: KeyLimit | undefined): void {
+    const before = this.limit
+    this.limit = limit
+    if (before !== undefined && limit === undefined) this.#shared.limits.leave(this.space, this.name, before)
   }
 
   #openCopies(): void {
@@ -187,7 +199,7 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     const { strategy } = this.handling
     const { limits } = this.#shared
     const touch = () => this.touch()
-    this.limit = strategy.strategy === 'RateLimit' ? limits.of(this.space, this.name, strategy, touch) : undefined
+    this.#setLimit(strategy.strategy === 'RateLimit' ? limits.of(this.space, this.name, strategy, touch) : undefined)
     this.#last = this.limit?.keepsLast ? new LastReplies() : undefined
     this.#openCopies()
   }

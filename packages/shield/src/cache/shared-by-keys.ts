@@ -25,7 +25,7 @@ export interface SharedByKeys {
   readonly kept: KeptKeys
   /** The keys with counts. */
   readonly touched: TouchedKeys
-  readonly limits: Pick<KeyLimits, 'of'>
+  readonly limits: Pick<KeyLimits, 'of' | 'leave'>
   /** Takes replies that do not fit in memory. */
   readonly diskTier: DiskTier | undefined
 }

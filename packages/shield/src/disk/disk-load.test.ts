@@ -43,7 +43,7 @@ function setUp() {
       caches: new ReplyCaches(),
       kept: new KeptKeys(),
       touched: new TouchedKeys(),
-      limits: { of: () => undefined },
+      limits: { of: () => undefined, leave: () => {} },
       diskTier: tier,
     },
   )

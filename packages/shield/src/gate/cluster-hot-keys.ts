@@ -246,11 +246,9 @@ export class ClusterHotKeys {
 
   /** The kill switch was turned on or off. */
   switched(): void {
-    for (const name of this.#copied) {
-      for (const hot of name.keys()) {
-        hot.switched()
-        this.#timeCopies(hot)
-      }
+    for (const hot of this) {
+      hot.switched()
+      this.#timeCopies(hot)
     }
     this.#spacesVersion++
   }

@@ -36,7 +36,7 @@ export function watchedKey(strategy: Strategy = defaultLocalCache, rightsMs?: nu
     caches: new ReplyCaches(),
     kept: new KeptKeys(),
     touched: new TouchedKeys(),
-    limits: { of: () => ({ keepsLast: true }) as KeyLimit },
+    limits: { of: () => ({ keepsLast: true }) as KeyLimit, leave: () => {} },
     diskTier: undefined,
   }
   const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false }, shared)

@@ -126,6 +126,27 @@ describe.each(Object.keys(libraries))('%s', (library) => {
     expect(errors[0]).toBeInstanceOf(KeyLimitedError)
   })
 
+  test.each(['the key cools', 'its strategy changes', 'the kill switch is turned on'])(
+    'wait: who waits proceeds at once, in order, when %s',
+    async (cause) => {
+      const key = named(cause)
+      const client = await open({ maxLimitWaitMs: 600_000 })
+      await client.set(key, 'first')
+      await limit(key, { ...perMinute, limit: 1, windowMs: 300_000, onLimit: 'wait' }, [client])
+      expect(await client.get(key)).toBe('first')
+      const held = Promise.all([client.set(key, 'second'), client.get(key)])
+      if (cause === 'the key cools') hub.cool(redisClusterId, [key])
+      else if (cause === 'its strategy changes') hub.heat(redisClusterId, [key])
+      else hub.setOff(true)
+      try {
+        // Not after five minutes.
+        expect((await held)[1]).toBe('second')
+      } finally {
+        hub.setOff(false)
+      }
+    },
+  )
+
   test('wait: what is held back reaches the database that it was sent to', async () => {
     const client = await open({ maxLimitWaitMs: 20_000 })
     const key = named('held')

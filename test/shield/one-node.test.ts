@@ -1,4 +1,6 @@
+import { shieldOf, unprotect } from '@firebreak/client'
 import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 
@@ -54,4 +56,36 @@ test('a copy whose marker has expired is still recognised as ours and written ag
     return values.every((value) => value === 'v2') && (await redis.get('k')) === 'v2'
   })
   expect(await fixture.plain.exists('{k_1}:firebreak-marker', '{k_2}:firebreak-marker')).toBe(2)
+})
+
+/** What is in Redis besides the key and its version counter, which expires by itself. */
+const beside = async () => (await fixture.plain.keys('*')).filter((name) => name !== 'k' && !name.endsWith('-version'))
+
+/** Makes the copies, and waits until this process follows the key. */
+async function copied(): Promise<Redis> {
+  const redis = await fixture.client()
+  await fixture.plain.set('k', 'v')
+  fixture.hub.heat('main', ['k'], { strategy })
+  const made = ['k_1', 'k_2', '{k}:firebreak-refresher']
+  await waitFor(async () => (await redis.get('k')) === 'v' && (await fixture.plain.exists(...made)) === made.length)
+  return redis
+}
+
+test('the kill switch has copies removed, also of a key that becomes hot meanwhile, and they come back after it', async () => {
+  const redis = await copied()
+  fixture.hub.setOff(true)
+  await waitFor(async () => (await beside()).length === 0, { what: 'the copies to be gone' })
+  fixture.hub.heat('main', ['k'], { strategy: { ...strategy, copies: ['k_3'] } })
+  await waitFor(() => shieldOf(redis)?.tableVersion.version === fixture.hub.version)
+  expect(await redis.get('k')).toBe('v')
+  expect(await beside()).toEqual([])
+  fixture.hub.setOff(false)
+  await waitFor(async () => (await redis.get('k')) === 'v' && (await fixture.plain.exists('k_3')) === 1)
+})
+
+test('the last client of a process that leaves removes the copies', async () => {
+  const redis = await copied()
+  unprotect(redis)
+  // They would expire by themselves, but not that soon.
+  await waitFor(async () => (await beside()).length === 0, { timeoutMs: 4000, what: 'the copies to be gone' })
 })

@@ -129,6 +129,7 @@ export class ClusterShield {
     const shared = {
       ...options,
       watchers: this.#watchers,
+      isActive: () => this.#isActive,
       caches: this.caches,
       limits: this.#limits,
       kept: this.#kept,
@@ -163,6 +164,7 @@ export class ClusterShield {
   set isActive(isActive: boolean) {
     if (!isActive) this.#keys.release()
     this.#isActive = isActive
+    this.#keys.switched()
   }
 
   /** True while an access only has to be counted. */
@@ -427,8 +429,8 @@ export class ClusterShield {
   }
 
   close(): void {
-    this.isActive = false
     this.#keys.close()
+    this.isActive = false
     this.#canary.close()
     this.#watchers.stop()
     this.flush()

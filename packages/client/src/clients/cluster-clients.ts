@@ -80,12 +80,12 @@ export class ClusterClients {
   }
 
   #leave(member: WeakRef<ClientMember>): void {
-    this.#clients.delete(member)
     this.#identities = this.#identities.filter(({ id, clients }) => {
+      if (clients.isOnly(member)) this.#cluster.forget(id)
       clients.delete(member)
-      if (clients.size > 0) return true
-      this.#cluster.forget(id)
-      return false
+      return clients.size > 0
     })
+    // Last, because it says where the copies are that `forget` removes.
+    this.#clients.delete(member)
   }
 }

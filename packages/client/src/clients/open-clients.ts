@@ -20,6 +20,11 @@ export class OpenClients {
     return this.#members.size
   }
 
+  /** True if there is no other. */
+  isOnly(member: WeakRef<ClientMember>): boolean {
+    return this.#members.size === 1 && this.#members.has(member)
+  }
+
   add(member: WeakRef<ClientMember>): void {
     this.#members.add(member)
   }

@@ -142,8 +142,43 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     this.release()
     this.drop()
     this.#shared.kept.remove(this)
-    this.copies?.close()
+    this.#closeCopies()
+    this.#setLimit(undefined)
+  }
+
+  /** The kill switch was turned on or off: copies exist only while it is off, and nobody waits while it is on. */
+  switched(): void {
+    if (this.#shared.isActive()) {
+      if (this.copies === undefined) this.#openCopies()
+      return
+    }
+    this.#closeCopies()
+    this.limit?.letGo()
+  }
+
+  /** Who waits need not wait any longer if there is no limit; if there is another one, they wait for the old one. */
+  #setLimit(limit: KeyLimit | undefined): void {
+    const before = this.limit
+    this.limit = limit
+    if (before !== undefined && limit === undefined) this.#shared.limits.leave(this.space, this.name, before)
+  }
+
+  #openCopies(): void {
+    const { strategy } = this.handling
+    const hasCopies = strategy.strategy === 'RedundantKeys' && this.#shared.isActive()
+    this.copies = hasCopies ? new CopySet(this, this.#shared, strategy) : undefined
+  }
+
+  #closeCopies(): void {
+    const { copies } = this
+    // It is not the key's any more, whatever it asks for.
     this.copies = undefined
+    copies?.close()
+  }
+
+  hasCopy(name: string): boolean {
+    const { copies } = this.space.hot.peek(this.name) ?? this
+    return copies?.copies.some((copy) => copy.name === name) ?? false
   }
 
   /** Sends the waiting increments: perhaps nobody will check on them again. */
@@ -160,13 +195,13 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
 
   /** Creates what the strategy needs besides the cache. */
   #equip(): void {
-    this.copies?.close()
+    this.#closeCopies()
     const { strategy } = this.handling
     const { limits } = this.#shared
     const touch = () => this.touch()
-    this.limit = strategy.strategy === 'RateLimit' ? limits.of(this.space, this.name, strategy, touch) : undefined
+    this.#setLimit(strategy.strategy === 'RateLimit' ? limits.of(this.space, this.name, strategy, touch) : undefined)
     this.#last = this.limit?.keepsLast ? new LastReplies() : undefined
-    this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this, this.#shared, strategy) : undefined
+    this.#openCopies()
   }
 
   protected override noteTouched(): void {

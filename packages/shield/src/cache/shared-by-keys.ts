@@ -12,6 +12,8 @@ export interface SharedByKeys {
   readonly redisClusterId: string
   /** Identifies this process in the fleet. */
   readonly processId: string
+  /** False while the kill switch is on. */
+  readonly isActive: () => boolean
   readonly runtime: Runtime
   readonly trouble: Trouble
   /** Reads the keys and reports changes. */
@@ -23,7 +25,7 @@ export interface SharedByKeys {
   readonly kept: KeptKeys
   /** The keys with counts. */
   readonly touched: TouchedKeys
-  readonly limits: Pick<KeyLimits, 'of'>
+  readonly limits: Pick<KeyLimits, 'of' | 'leave'>
   /** Takes replies that do not fit in memory. */
   readonly diskTier: DiskTier | undefined
 }

@@ -9,6 +9,8 @@ export interface CopiedKey {
   readonly bytes: Uint8Array
   readonly slot: number
   readonly space: KeySpace
+  /** True if the key has a copy of this name at present, whoever asks. */
+  hasCopy(name: string): boolean
   /** Reads answered from a copy. */
   copyReads: number
   /** Reads the key itself; false if that is not possible now. */

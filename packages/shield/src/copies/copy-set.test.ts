@@ -21,6 +21,7 @@ function setUp() {
   const looks: Answer[] = []
   const resignations: Answer[] = []
   let removals = 0
+  let hasCopyAgain = false
   const watcher: Partial<TrackingWatcher> & { canRead: boolean } = {
     canRead: true,
     state: 'live',
@@ -40,6 +41,7 @@ function setUp() {
       bytes: Buffer.from('k'),
       slot: 0,
       copyReads: 0,
+      hasCopy: () => hasCopyAgain,
       readOriginal: () => false,
       space,
     },
@@ -84,6 +86,9 @@ function setUp() {
     /** The server says whether another process follows the key, as this one leaves it. */
     answerResignation: (isFollowed: boolean) => resignations.shift()!(Buffer.from(`:${isFollowed ? 1 : 0}\r\n`), 0),
     removals: () => removals,
+    resignations: () => resignations.length,
+    /** The key has become hot again, and has a copy of the same name. */
+    heatAgain: () => (hasCopyAgain = true),
     /** Answers the next read of a copy. */
     answer: (version: number, value: string) => reads.shift()!(encodeCommand([`${version}|k`, value]), 0),
   }
@@ -243,3 +248,30 @@ test.each([
     expect(removals()).toBe(expected.removed)
   },
 )
+
+test('copies that could not be removed, because their server was out of reach, are removed once it is back', () => {
+  const { copies, clock, watcher, read, takePicture, answerResignation, removals, resignations } = setUp()
+  read()
+  takePicture(1)
+  watcher.canRead = false
+  copies.close()
+  clock.advance(1000)
+  expect(resignations()).toBe(0)
+  watcher.canRead = true
+  clock.advance(5000)
+  expect(resignations()).toBe(1)
+  answerResignation(false)
+  expect(removals()).toBe(1)
+})
+
+test('copies are not removed late if their key has copies again', () => {
+  const { copies, clock, watcher, read, takePicture, resignations, heatAgain } = setUp()
+  read()
+  takePicture(1)
+  watcher.canRead = false
+  copies.close()
+  watcher.canRead = true
+  heatAgain()
+  clock.advance(60_000)
+  expect(resignations()).toBe(0)
+})

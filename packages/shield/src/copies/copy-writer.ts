@@ -34,6 +34,11 @@ export class CopyWriter {
     this.#hasTtlOfKey = strategy.ttl === 'key'
   }
 
+  /** True if copies live as long as their key: one that nobody removes may stay for days. */
+  get hasTtlOfKey(): boolean {
+    return this.#hasTtlOfKey
+  }
+
   /** Writes a picture to all copies that have no newer one. `isFollowed`: the next change is sure to be written too. */
   putAll(picture: Picture, isFollowed: boolean): void {
     for (const copy of this.#placed.all) this.put(copy, picture, isFollowed)
@@ -73,9 +78,13 @@ export class CopyWriter {
     })
   }
 
-  remove(copy: PlacedCopy): void {
+  /** Calls `onAnswer` once the copy is known to be gone, or with false if its server could not be asked. */
+  remove(copy: PlacedCopy, onAnswer: (isDone: boolean) => void = () => {}): void {
     this.#servers.ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes, vouchMs]), (value) => {
-      if (typeof value === 'number') this.#key.space.ownCopies.delete(copy.bytes)
+      const isDone = typeof value === 'number'
+      // If the key has copies again, this one is about to be written once more.
+      if (isDone && !this.#key.hasCopy(copy.name)) this.#key.space.ownCopies.removed(copy.bytes)
+      onAnswer(isDone)
     })
   }
 

@@ -1,4 +1,8 @@
 import { isReservedName } from './own-names.ts'
+import type { IsOurs } from './visible-key.ts'
+
+/** Removed copies that are remembered; the oldest are forgotten first. */
+const maxRemoved = 16_384
 
 /**
  * The copies of one key space that the server has confirmed to be ours. A name alone proves nothing: `product_100_1`
@@ -9,6 +13,9 @@ export class OwnCopies {
   readonly #until = new Map<string, number>()
   /** Writes in flight to copies whose owner is not known yet. */
   readonly #asked = new Map<string, number>()
+  /** Copies that the server has removed, oldest first, each with its number among the removals. */
+  readonly #removed = new Map<string, number>()
+  #removals = 0
 
   /**
    * A copy is about to be written and may exist before the answer arrives. Until the returned function is called it
@@ -30,6 +37,31 @@ export class OwnCopies {
 
   delete(copy: Uint8Array): void {
     this.#until.delete(idOf(copy))
+  }
+
+  /**
+   * The server has removed this copy. The reply to a KEYS that it carried out before may still be on its way, over
+   * another connection: see `listing`.
+   */
+  removed(copy: Uint8Array): void {
+    const id = idOf(copy)
+    if (!this.#until.delete(id)) return
+    this.#removed.delete(id)
+    this.#removed.set(id, ++this.#removals)
+    if (this.#removed.size > maxRemoved) this.#removed.delete(this.#removed.keys().next().value!)
+  }
+
+  /**
+   * For the reply to a KEYS, SCAN or RANDOMKEY that is about to be sent: true for what `has` knows then, and for copies
+   * that were removed in the meantime.
+   */
+  listing(): IsOurs {
+    const sentAfter = this.#removals
+    return (name) => this.has(name) || (this.#removals > sentAfter && this.#numberOf(name) > sentAfter)
+  }
+
+  #numberOf(name: Uint8Array): number {
+    return this.#removed.get(idOf(name)) ?? 0
   }
 
   /** This process no longer writes this copy; whoever did may have died, so it expires by itself. */

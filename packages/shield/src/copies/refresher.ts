@@ -12,6 +12,10 @@ const renewMs = 500
 const electionMs = 3000
 /** How soon a process that was not elected asks again. */
 const electionRetryMs = 100
+/** How soon a server that could not be asked to remove copies is asked again; each pause is twice the one before. */
+const removalRetryMs = 100
+/** With these tries it is asked for as long as copies live that nobody renews. */
+const removalTries = 7
 /** The longest time without checking whether a copy's slot has moved. */
 export const restMs = 500
 
@@ -91,23 +95,48 @@ export class Refresher {
    */
   close(): void {
     this.#isClosed = true
-    const wasElected = this.#isElected
-    if (wasElected) this.#removeAll()
+    const left = new Set([...this.#placed.all, ...this.#leaving])
+    if (this.#isElected) for (const copy of left) this.#remove(copy, left)
+    this.#leave(left, 1)
+  }
+
+  #remove(copy: PlacedCopy, left: Set<PlacedCopy>): void {
+    this.#writer.remove(copy, (isDone) => isDone && left.delete(copy))
+  }
+
+  /** Resigns, and has removed what is left unless another process follows the key: then that one will. */
+  #leave(left: Set<PlacedCopy>, attempt: number): void {
     this.#resign((isFollowed) => {
-      if (!isFollowed && !wasElected) this.#removeAll()
+      if (isFollowed === false) for (const copy of left) this.#remove(copy, left)
+      if (left.size === 0) return
+      if (isFollowed === true) this.#lookAgain(left, attempt)
+      else this.#leaveLater(left, attempt, removalRetryMs * 2 ** (attempt - 1))
     })
   }
 
-  #removeAll(): void {
-    for (const copy of this.#placed.all) this.#writer.remove(copy)
+  /** A server may be out of reach for a moment, and in particular when this process was too busy to hear of it. */
+  #leaveLater(left: Set<PlacedCopy>, attempt: number, pauseMs: number): void {
+    const { space } = this.#key
+    if (attempt === removalTries || space.isClosed) return
+    this.#means.runtime.timers.setTimeout(() => {
+      if (space.isClosed) return
+      // The key has copies of these names again.
+      for (const copy of left) if (this.#key.hasCopy(copy.name)) left.delete(copy)
+      if (left.size > 0) this.#leave(left, attempt + 1)
+    }, pauseMs)
   }
 
-  /** If we cannot ask anybody either, the election expires by itself, and until then the key counts as followed. */
-  #resign(onAnswer: (isFollowed: boolean) => void = () => {}): void {
+  /** The process that follows the key may be dead. Copies that are not renewed then expire; others have to be removed. */
+  #lookAgain(left: Set<PlacedCopy>, attempt: number): void {
+    if (this.#writer.hasTtlOfKey) this.#leaveLater(left, Math.max(attempt, removalTries - 1), electionMs)
+  }
+
+  /** `onAnswer` hears whether another process follows the key; undefined if the server could not be asked. */
+  #resign(onAnswer: (isFollowed: boolean | undefined) => void = () => {}): void {
     this.#isElected = false
     this.#electedAt = Number.NEGATIVE_INFINITY
     const command = encodeScript('resign', [refresherOf(this.#key.bytes)], [this.#means.processId])
-    this.#servers.ask(this.#key.slot, command, (value) => onAnswer(value !== 0))
+    this.#servers.ask(this.#key.slot, command, (value) => onAnswer(typeof value === 'number' ? value !== 0 : undefined))
   }
 
   #elect(now: number): void {

@@ -93,6 +93,7 @@ export class ClusterHotKeys {
   forget(identityId: string): void {
     for (const space of this.#spaces.values()) {
       if (space.identity !== identityId) continue
+      space.isClosed = true
       this.#spaces.delete(space.id)
       this.#spacesVersion++
       for (const hot of space.made) {
@@ -243,7 +244,17 @@ export class ClusterHotKeys {
     for (const hot of this) hot.release()
   }
 
+  /** The kill switch was turned on or off. */
+  switched(): void {
+    for (const hot of this) {
+      hot.switched()
+      this.#timeCopies(hot)
+    }
+    this.#spacesVersion++
+  }
+
   close(): void {
+    for (const space of this.#spaces.values()) space.isClosed = true
     for (const hot of this) hot.close()
   }
 

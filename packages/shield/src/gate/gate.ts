@@ -245,7 +245,7 @@ export class Gate {
     switch (effect) {
       case 'names': {
         const copies = open.isInTransaction ? undefined : connection.space?.ownCopies
-        return copies === undefined ? pass : { kind: 'rewrite', isOurs: (name) => copies.has(name) }
+        return copies === undefined ? pass : { kind: 'rewrite', isOurs: copies.listing() }
       }
       case 'multi':
         open.isInTransaction = true

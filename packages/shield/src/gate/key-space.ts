@@ -20,6 +20,8 @@ export class KeySpace {
   readonly byBytes: Pick<SpaceKeys, 'size' | 'find'>
   /** Those of its hot keys that were ever requested. */
   readonly made = new Set<HotKey>()
+  /** True once nobody reads these keys any more: its connections are about to be closed. */
+  isClosed = false
   /** Its copies of hot keys. */
   readonly ownCopies = new OwnCopies()
 

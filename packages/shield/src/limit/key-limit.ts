@@ -44,6 +44,8 @@ export class KeyLimit {
   readonly #limiter: LocalLimiter | RedisLimiter
   /** Length of each queue. */
   readonly #waiting = new Map<string, number>()
+  /** Ends the wait of each access that waits, in the order in which they came. */
+  readonly #held = new Set<() => void>()
 
   constructor(options: KeyLimitOptions) {
     const { strategy, processes, redis, runtime, maxWaiting, deadlineMs } = options
@@ -107,9 +109,22 @@ export class KeyLimit {
     }
   }
 
+  /** Everybody who waits may proceed: the limit no longer applies, or the kill switch was turned on. */
+  letGo(): void {
+    for (const proceed of [...this.#held]) proceed()
+  }
+
   /** For limits that pace: holds an admitted access back for this long. */
   #delay(delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.#options.runtime.timers.setTimeout(resolve, delayMs))
+    return new Promise((resolve) => {
+      const proceed = () => {
+        timer.cancel()
+        this.#held.delete(proceed)
+        resolve()
+      }
+      const timer = this.#options.runtime.timers.setTimeout(proceed, delayMs)
+      this.#held.add(proceed)
+    })
   }
 
   #admitShared(
@@ -133,14 +148,20 @@ export class KeyLimit {
 
   async #wait(id: string, signal: AbortSignal | undefined): Promise<void> {
     const { maxWaitMs } = this.#options
+    const letGo = new AbortController()
+    const proceed = () => letGo.abort()
+    const ends = signal === undefined ? letGo.signal : AbortSignal.any([letGo.signal, signal])
+    this.#held.add(proceed)
     this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
     try {
-      await this.#limiter.wait(id, 1, { maxWaitMs, ...(signal !== undefined && { signal }) })
+      await this.#limiter.wait(id, 1, { maxWaitMs, signal: ends })
     } catch (error) {
       // Nobody was refused.
       if (signal?.aborted) throw error
+      if (letGo.signal.aborted) return
       throw this.#refusal((error as { retryAfterMs?: number | null }).retryAfterMs ?? null)
     } finally {
+      this.#held.delete(proceed)
       const left = this.#waiting.get(id)! - 1
       if (left === 0) this.#waiting.delete(id)
       else this.#waiting.set(id, left)

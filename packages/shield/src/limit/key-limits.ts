@@ -33,4 +33,12 @@ export class KeyLimits {
     const options = { key, strategy, redis: this.redis, runtime: this.#runtime, serviceId: this.#serviceId, onRefused }
     return new KeyLimit({ ...options, ...this.#bounds })
   }
+
+  /** A key has given up its limit: whoever waits for it proceeds, unless the key still has it for others. */
+  leave({ database }: KeySpace, key: string, limit: KeyLimit): void {
+    for (const other of this.#spaces.values()) {
+      if (other.database === database && other.hot.peek(key)?.limit === limit) return
+    }
+    limit.letGo()
+  }
 }

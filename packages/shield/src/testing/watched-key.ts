@@ -30,12 +30,13 @@ export function watchedKey(strategy: Strategy = defaultLocalCache, rightsMs?: nu
     processId: 'test',
     runtime: { ...systemRuntime, clock: { now: () => now }, random: () => rolled },
     trouble: new Trouble(() => {}),
+    isActive: () => true,
     watchers: { at: () => watcher },
     guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
     caches: new ReplyCaches(),
     kept: new KeptKeys(),
     touched: new TouchedKeys(),
-    limits: { of: () => ({ keepsLast: true }) as KeyLimit },
+    limits: { of: () => ({ keepsLast: true }) as KeyLimit, leave: () => {} },
     diskTier: undefined,
   }
   const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false }, shared)

@@ -105,7 +105,7 @@ export const laws = {
   },
   cooled: {
     guide: 'client.md',
-    sentence: 'When the key cools, all are removed.',
+    sentence: 'When the key cools, all are removed',
   },
   copies: {
     guide: 'client.md',
